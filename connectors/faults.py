@@ -1,0 +1,41 @@
+"""What Arrow raises while it reads a file, as an error that says whose fault it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from dataflow.errors import ConnectorError, DataError, DataflowError
+
+__all__ = ["reading"]
+
+
+@contextmanager
+def reading(path: str, what: str) -> Iterator[None]:
+    """Turn the exceptions of Arrow and of a store while `path` is read as `what` ("Parquet") into our own.
+
+    Raises:
+        DataError: the content is wrong.
+        ConnectorError: the store failed.
+    """
+    try:
+        yield
+    except DataflowError:
+        raise
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise _damaged(path, what, error) from error
+    except OSError as error:
+        # Arrow has OSError for damaged content too; only one from the system has a number.
+        if error.errno is None and type(error) is OSError:
+            raise _damaged(path, what, error) from error
+        raise ConnectorError(
+            f"{path} cannot be read: {error}", hint="check that the file is still there and the connection"
+        ) from error
+
+
+def _damaged(path: str, what: str, error: Exception) -> DataError:
+    return DataError(
+        f"it cannot be read as {what}: {error}", file=path, hint="write the file again, or leave it out"
+    )

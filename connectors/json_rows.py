@@ -1,0 +1,167 @@
+"""`parse`: lines of JSON become Arrow tables, and the lines that are wrong are told apart.
+
+Arrow's parser does the work, without the GIL. It parses JSON values, not lines, takes bytes that are not
+UTF-8 for text, and ends the process on a block that begins with `null` or nests too deep: what is handed to
+it is checked for these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as paj
+import pyarrow.types as pt
+
+from connectors.lines import strip_lines
+
+__all__ = ["Part", "Unknown", "count_lines", "parse", "unparsable"]
+
+Unknown: TypeAlias = Literal["ignore", "infer", "error"]
+Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only when its class is known
+
+# Nesting that no data has: 30,000 levels overflow a stack of 8 MiB, and the time to build a type of so many
+# levels grows with their square.
+_MAX_LEVELS: Final = 1000
+_STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_NOISE: Final = re.compile(r"^JSON parse error: |,? in row \d+$")
+
+
+class Part(NamedTuple):
+    """Consecutive lines that parse together, or (`table` is None) one that does not and why.
+
+    `offset` is that of the first line within the block.
+    """
+
+    offset: int
+    rows: int
+    table: pa.Table | None
+    error: str = ""
+
+
+def parse(block: bytes, schema: pa.Schema | None, unknown: Unknown) -> Iterator[Part]:
+    """Yield the rows of a block of whole lines, blank ones left out, in order and in as few parts as can be.
+
+    Args:
+        block: lines of UTF-8, each with one JSON object.
+        schema: the types of the columns known; every table has exactly these; None to infer all.
+        unknown: what to do with a field that the schema lacks: leave it out, have the line be wrong, or,
+            without a schema, infer its type.
+    """
+    lines = _plain_lines(block)
+    if lines is not None:
+        try:
+            yield Part(0, lines, _parse(block, lines, schema, unknown))
+            return
+        except ValueError:
+            pass  # some line is wrong: find it
+    yield from _bisect(strip_lines(block), schema, unknown)
+
+
+def count_lines(block: bytes) -> int:
+    """How many rows `parse` yields, which depends on the lines that are not blank alone."""
+    lines = _plain_lines(block)
+    return len(strip_lines(block)) if lines is None else lines
+
+
+def _plain_lines(block: bytes) -> int | None:
+    """The number of lines if each begins with a brace, which takes a tenth of looking at each line."""
+    lines = block.count(b"\n") + (not block.endswith(b"\n"))
+    return lines if lines == block.count(b"\n{") + block.startswith(b"{") else None
+
+
+def _bisect(lines: Sequence[tuple[int, bytes]], schema: pa.Schema | None, unknown: Unknown) -> Iterator[Part]:
+    if not lines:
+        return
+    try:
+        if not all(line.startswith(b"{") for _, line in lines):
+            raise ValueError("it is not an object")
+        table = _parse(b"\n".join(line for _, line in lines), len(lines), schema, unknown)
+    except ValueError as error:
+        if len(lines) == 1:
+            yield Part(lines[0][0], 1, None, _NOISE.sub("", str(error)))
+            return
+        middle = len(lines) // 2
+        yield from _bisect(lines[:middle], schema, unknown)
+        yield from _bisect(lines[middle:], schema, unknown)
+    else:
+        yield Part(lines[0][0], len(lines), table)
+
+
+def _parse(block: bytes, lines: int, schema: pa.Schema | None, unknown: Unknown) -> pa.Table:
+    """Parse lines that begin with a brace; every fault is a ValueError (as ArrowInvalid is)."""
+    _check_text(block)
+    _check_depth(block)
+    options = paj.ParseOptions(
+        explicit_schema=None if schema is None else _as_json(schema), unexpected_field_behavior=unknown
+    )
+    # One block, so that a type is inferred from all of it.
+    whole = paj.ReadOptions(use_threads=False, block_size=len(block) + 1)
+    source: Any = pa.BufferReader(block)  # the stubs of pyarrow have Python's files only
+    try:
+        table = paj.read_json(source, read_options=whole, parse_options=options)
+        if table.num_rows != lines:
+            raise ValueError("it is not one object")
+        return table if schema is None or table.schema.equals(schema) else table.cast(schema)
+    except pa.ArrowNotImplementedError as error:
+        raise ValueError(str(error)) from error
+
+
+def _check_text(block: bytes) -> None:
+    ends = pa.py_buffer(np.array([0, len(block)], dtype=np.int64).tobytes())
+    text = pa.Array.from_buffers(pa.large_binary(), 1, [None, ends, pa.py_buffer(block)])
+    try:
+        text.cast(pa.large_string())
+    except pa.ArrowInvalid as error:
+        raise ValueError("it is not UTF-8") from error
+
+
+def _check_depth(block: bytes) -> None:
+    # A line of n bytes covers one of the pieces of n/2 bytes that the block is cut into: most blocks are
+    # cleared by looking for a line end in each.
+    half = _MAX_LEVELS // 2
+    begin = 0
+    while begin + half <= len(block):
+        if block.find(b"\n", begin, begin + half) >= 0:
+            begin += half
+            continue
+        start, stop = block.rfind(b"\n", 0, begin) + 1, block.find(b"\n", begin)
+        line = block[start:] if stop < 0 else block[start:stop]
+        if line.count(b"[") + line.count(b"{") >= _MAX_LEVELS and _levels(line) >= _MAX_LEVELS:
+            raise ValueError("it nests too deep")
+        begin = start + len(line) + 1
+
+
+def _levels(line: bytes) -> int:
+    bare = _STRING.sub(b"", line)
+    # One bit tells a bracket from a brace.
+    codes = np.frombuffer(bare, dtype=np.uint8) | 0x20
+    return int(np.cumsum((codes == ord("{")).astype(np.int64) - (codes == ord("}"))).max(initial=0))
+
+
+def unparsable(schema: pa.Schema) -> str:
+    """Say what keeps lines from being parsed to the types of `schema`, or nothing."""
+    loose = pa.schema([field.with_nullable(True) for field in schema])
+    return next(parse(b"{}", loose, "ignore")).error
+
+
+def _as_json(schema: pa.Schema) -> pa.Schema:
+    """The types to parse as where Arrow can only cast to those wanted."""
+    return pa.schema([field.with_type(_parsed(field.type)).with_nullable(True) for field in schema])
+
+
+def _parsed(kind: Kind) -> Kind:
+    if pt.is_dictionary(kind):
+        return _parsed(kind.value_type)
+    if pt.is_date(kind):
+        return pa.string()
+    if pt.is_float16(kind):
+        return pa.float32()
+    if pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
+        return pa.list_(_parsed(kind.value_type))
+    if pt.is_struct(kind):
+        return pa.struct([field.with_type(_parsed(field.type)).with_nullable(True) for field in kind.fields])
+    return kind

@@ -1,0 +1,190 @@
+"""What lies where: the two ways of asking a filesystem for names, sizes and times.
+
+The local disk is asked directly, which is some ten times faster than through fsspec; every other store
+through its fsspec filesystem. Both take paths literally.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+
+import fsspec
+
+from connectors.contract import FileInfo
+from dataflow.errors import ConnectorError
+
+__all__ = ["LocalTree", "RemoteTree", "Tree", "is_hidden"]
+
+T = TypeVar("T")
+
+# From so many names on in one remote folder, listing the folder is cheaper than asking for each.
+LIST_FROM = 16
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a name is one that a folder or a wildcard does not stand for, as `.git` or `_SUCCESS`."""
+    return name.startswith((".", "_"))
+
+
+class Tree(Protocol):
+    """A filesystem to look around in. Every method raises ConnectorError where it may not look."""
+
+    def kind(self, path: str) -> Literal["file", "folder"] | None:
+        """What lies at `path`; None where nothing does."""
+
+    def names(self, folder: str) -> Mapping[str, bool]:
+        """The names in a folder, and whether each is a folder; empty where there is no such folder."""
+
+    def info(self, path: str) -> FileInfo:
+        """Size and time of a file."""
+
+    def walk(self, folder: str) -> Iterator[FileInfo]:
+        """Every file below a folder, in no order, leaving out hidden names and what is below them."""
+
+
+class LocalTree:
+    """The local disk; symbolic links are followed."""
+
+    def kind(self, path: str) -> Literal["file", "folder"] | None:
+        try:
+            mode = os.stat(path).st_mode  # noqa: PTH116 -- pathlib takes three times as long
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as error:
+            raise _unreachable(path, error) from error
+        return "folder" if stat.S_ISDIR(mode) else "file"
+
+    def names(self, folder: str) -> Mapping[str, bool]:
+        try:
+            with os.scandir(folder) as entries:
+                return {entry.name: entry.is_dir() for entry in entries}
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        except OSError as error:
+            raise _unreachable(folder, error) from error
+
+    def info(self, path: str) -> FileInfo:
+        try:
+            found = os.stat(path)  # noqa: PTH116
+        except OSError as error:
+            raise _unreachable(path, error) from error
+        return FileInfo(path, found.st_size, found.st_mtime)
+
+    def walk(self, folder: str) -> Iterator[FileInfo]:
+        pending = [folder]
+        while pending:
+            here = pending.pop()
+            try:
+                with os.scandir(here) as entries:
+                    for entry in entries:
+                        if is_hidden(entry.name):
+                            continue
+                        if entry.is_dir():
+                            if not (entry.is_symlink() and _leads_up(entry.path)):
+                                pending.append(entry.path)
+                            continue
+                        found = entry.stat()
+                        yield FileInfo(entry.path, found.st_size, found.st_mtime)
+            except OSError as error:
+                raise _unreachable(error.filename or here, error) from error
+
+
+def _leads_up(link: str) -> bool:
+    """Whether a link to a folder leads to a folder that it lies in, so that a walk would not end."""
+    return Path(link).resolve() in (Path(link).parent.resolve() / "x").parents
+
+
+class RemoteTree:
+    """Any fsspec filesystem. `expected` are paths that will be asked for, so that few requests do."""
+
+    def __init__(self, fs: fsspec.AbstractFileSystem, expected: Iterable[str] = ()) -> None:
+        self._fs = fs
+        self._listings: dict[str, dict[str, dict[str, Any]]] = {}
+        self._asked: dict[str, dict[str, Any] | None] = {}
+        self._expected = Counter(path.rpartition("/")[0] for path in expected)
+        # A listing that fsspec has kept from an earlier call may be out of date.
+        fs.invalidate_cache()
+
+    def kind(self, path: str) -> Literal["file", "folder"] | None:
+        found = self._entry(path)
+        if found is None:
+            return None
+        return "folder" if found["type"] == "directory" else "file"
+
+    def names(self, folder: str) -> Mapping[str, bool]:
+        return {name: entry["type"] == "directory" for name, entry in self._listing(folder).items()}
+
+    def info(self, path: str) -> FileInfo:
+        found = self._entry(path)
+        if found is None:
+            raise _unreachable(path, FileNotFoundError("it does not exist"))
+        return _facts(found, path)
+
+    def walk(self, folder: str) -> Iterator[FileInfo]:
+        found = self._ask(folder, lambda: self._fs.find(folder, detail=True)) or {}
+        prefix = folder.rstrip("/") + "/"
+        for path, entry in found.items():
+            inside = path.removeprefix(prefix)
+            # Some consoles make an empty object whose name ends in a slash to stand for a folder.
+            if entry["type"] != "file" or path.endswith("/") or any(map(is_hidden, inside.split("/"))):
+                continue
+            yield _facts(entry, path)
+
+    def _entry(self, path: str) -> dict[str, Any] | None:
+        folder, _, name = path.rpartition("/")
+        if folder in self._listings or self._expected[folder] >= LIST_FROM:
+            known = self._listing(folder).get(name)
+            if known is not None and known.get("size") is not None:
+                return known
+        # Stores that cannot list a folder (http) may still know the file.
+        if path not in self._asked:
+            self._asked[path] = self._ask(path, lambda: self._fs.info(path))
+        return self._asked[path]
+
+    def _listing(self, folder: str) -> dict[str, dict[str, Any]]:
+        if folder not in self._listings:
+            entries = self._ask(folder, lambda: self._fs.ls(folder, detail=True)) or []
+            self._listings[folder] = {
+                entry["name"].rstrip("/").rpartition("/")[2]: entry
+                for entry in entries
+                if entry["name"].rstrip("/") != folder.rstrip("/")
+            }
+        return self._listings[folder]
+
+    def _ask(self, path: str, question: Callable[[], T]) -> T | None:
+        try:
+            return question()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except Exception as error:
+            # Each filesystem has exceptions of its own, not all of them OSErrors.
+            raise _unreachable(path, error) from error
+
+
+def _facts(entry: Mapping[str, Any], path: str) -> FileInfo:
+    size = entry.get("size")
+    if size is None:
+        raise ConnectorError(
+            f"the store does not tell the size of {path}.", hint="download it, or use a store that does"
+        )
+    changed = next(
+        (entry[key] for key in ("mtime", "LastModified", "last_modified", "created") if key in entry), 0
+    )
+    if isinstance(changed, datetime):
+        changed = changed.timestamp()
+    etag = entry.get("ETag") or entry.get("etag") or ""
+    return FileInfo(
+        path, int(size), float(changed) if isinstance(changed, int | float) else 0.0, etag.strip('"')
+    )
+
+
+def _unreachable(path: str, error: Exception) -> ConnectorError:
+    return ConnectorError(
+        f"{path} cannot be reached: {error}", hint="check the path, the rights and the connection"
+    )

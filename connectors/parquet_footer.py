@@ -1,0 +1,179 @@
+"""The footer of a Parquet file: read with few requests, checked, kept, and asked where a column is."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from connectors.contract import FileInfo
+from connectors.faults import reading
+from connectors.store import Store
+from connectors.tensors import shape_of
+from dataflow.errors import DataError
+
+__all__ = ["Footer", "Footers", "Projection"]
+
+Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only when its class is known
+
+MAGIC = b"PAR1"
+ENCRYPTED = b"PARE"
+TAIL_BYTES = 64 << 10  # holds most footers whole, so that a remote one costs one request
+CACHED_BYTES = 64 << 20
+
+
+class Projection(NamedTuple):
+    """Where wanted columns lie in a file: paths of leaves, and about how many bytes a row decodes to."""
+
+    leaves: list[str]
+    row_bytes: int
+
+
+class Footer:
+    """What a file's footer says: its metadata, Arrow schema and the rows of each row group."""
+
+    def __init__(self, metadata: pq.FileMetaData) -> None:
+        self.metadata = metadata
+        self.schema = metadata.schema.to_arrow_schema()
+        self.rows = tuple(metadata.row_group(k).num_rows for k in range(metadata.num_row_groups))
+        self._last: tuple[pa.Schema, Projection] | None = None
+
+    def project(self, wanted: pa.Schema) -> Projection:
+        """Find the columns that are wanted.
+
+        The last answer is kept: all the row groups of a source are read with one schema object, and with a
+        thousand columns the search takes as long as reading a small row group.
+        """
+        last = self._last
+        if last is None or last[0] is not wanted:
+            self._last = last = (wanted, self._find(wanted))
+        return last[1]
+
+    def _find(self, wanted: pa.Schema) -> Projection:
+        found: list[int] = []
+        row_bytes = 0.0
+        place = 0
+        for here in self.schema:
+            there = wanted.get_field_index(here.name)
+            if there >= 0:
+                leaves = _leaves(here.type, wanted.field(there).type, place)
+                found += leaves
+                row_bytes += _row_bytes(here.type) or self._encoded_row_bytes(leaves)
+            place += _count_leaves(here.type)
+        paths = [self.metadata.schema.column(leaf).path for leaf in found]
+        return Projection(paths, max(1, int(row_bytes)))
+
+    def _encoded_row_bytes(self, leaves: list[int]) -> float:
+        rows = max(self.rows, default=0)
+        if not rows:
+            return 0.0
+        group = self.metadata.row_group(self.rows.index(rows))
+        return sum(group.column(leaf).total_uncompressed_size for leaf in leaves) / rows
+
+
+class Footers:
+    """The footers read last, bounded in bytes, for any number of threads.
+
+    A file of a thousand row groups has a footer that takes longer to parse than one of its groups to read.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[Store, FileInfo], Footer] = OrderedDict()
+        self._bytes = 0
+
+    def __reduce__(self) -> tuple[type[Footers], tuple[()]]:
+        return Footers, ()
+
+    def __deepcopy__(self, memo: object) -> Footers:
+        return Footers()
+
+    def get(self, store: Store, info: FileInfo) -> Footer:
+        key = (store, info)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        footer = _read(store, info)
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = footer
+                self._bytes += footer.metadata.serialized_size
+            while self._bytes > CACHED_BYTES and len(self._kept) > 1:
+                self._bytes -= self._kept.popitem(last=False)[1].metadata.serialized_size
+        return footer
+
+
+def _read(store: Store, info: FileInfo) -> Footer:
+    size = info.size
+    if size < 12:
+        raise _not_parquet(info, 0, "it is empty" if not size else f"it has only {size} bytes")
+    with reading(info.path, "Parquet"):
+        tail = store.read(info.path, max(size - TAIL_BYTES, 0)).to_pybytes()
+        magic = tail[-4:]
+        if len(tail) != min(size, TAIL_BYTES) or magic not in (MAGIC, ENCRYPTED):
+            raise _not_parquet(info, size - 4, f"it ends with {magic!r}, not {MAGIC!r}")
+        if magic == ENCRYPTED:
+            raise DataError("its footer is encrypted.", file=info.path, hint="decrypt the file first")
+        length = int.from_bytes(tail[-8:-4], "little")
+        if length > size - 12:
+            raise _not_parquet(info, size - 8, f"its footer of {length} bytes is larger than the file")
+        if length + 8 > len(tail):
+            tail = store.read(info.path, size - 8 - length).to_pybytes()
+        footer = Footer(pq.read_metadata(pa.BufferReader(tail)))
+    if min(footer.rows, default=0) < 0 or sum(footer.rows) != footer.metadata.num_rows:
+        raise _not_parquet(info, size - 8 - length, "its footer contradicts itself on the number of rows")
+    return footer
+
+
+def _not_parquet(info: FileInfo, offset: int, why: str) -> DataError:
+    return DataError(
+        f"this is no whole Parquet file: {why}.",
+        file=info.path,
+        offset=offset,
+        hint="copy or write the file again, give format=, or leave it out",
+    )
+
+
+def _leaves(here: Kind, wanted: Kind, place: int) -> list[int]:
+    """The numbers of the leaves of a column of type `here`, whose first is `place`, that `wanted` needs."""
+    if here.equals(wanted):
+        return list(range(place, place + _count_leaves(here)))
+    if pt.is_struct(here) and pt.is_struct(wanted):
+        found: list[int] = []
+        at = place
+        for child in here:
+            index = wanted.get_field_index(child.name)
+            if index >= 0:
+                found += _leaves(child.type, wanted.field(index).type, at)
+            at += _count_leaves(child.type)
+        # A struct none of whose fields are wanted still says which of its rows are null.
+        return found or [place]
+    if _is_list(here) and _is_list(wanted):
+        return _leaves(here.value_type, wanted.value_type, place)
+    return list(range(place, place + _count_leaves(here)))
+
+
+def _count_leaves(kind: Kind) -> int:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _count_leaves(kind.storage_type)
+    if pt.is_struct(kind):
+        return sum(_count_leaves(child.type) for child in kind)
+    if pt.is_map(kind):
+        return _count_leaves(kind.key_type) + _count_leaves(kind.item_type)
+    return _count_leaves(kind.value_type) if _is_list(kind) else 1
+
+
+def _row_bytes(kind: Kind) -> int:
+    """The bytes of one row of a dense type, which a dictionary in the file may understate; else 0."""
+    dense = shape_of(kind)
+    return 0 if dense is None else dense[0].itemsize * int(np.prod(dense[1], dtype=np.int64))
+
+
+def _is_list(kind: Kind) -> bool:
+    return pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind)

@@ -1,0 +1,130 @@
+"""`choose`: a name or the suffix of the files becomes a connector.
+
+Connectors are named here, not imported: a format's module is loaded when it is first chosen. Packages add
+formats under the entry point group `dataflow.connectors`, each entry a callable that returns a `Connector`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import NamedTuple
+
+from connectors.contract import Connector, FileInfo
+from dataflow.errors import MissingExtraError, PlanError, near
+
+__all__ = ["BUILT_IN", "GROUP", "choose", "names"]
+
+GROUP = "dataflow.connectors"
+
+
+class Format(NamedTuple):
+    """Where a connector's class is, and the file suffixes that choose it."""
+
+    place: str
+    suffixes: tuple[str, ...]
+
+
+BUILT_IN = {
+    "parquet": Format("connectors.parquet:Parquet", (".parquet", ".pq")),
+    "arrow": Format("connectors.arrow_ipc:ArrowIpc", (".feather", ".arrows", ".arrow", ".ipc")),
+    "tar": Format("connectors.tar:Tar", (".tar.gz", ".tar", ".tgz")),
+    "jsonl": Format("connectors.jsonl:Jsonl", (".ndjson.gz", ".jsonl.gz", ".json.gz", ".ndjson", ".jsonl")),
+    "folder": Format(
+        "connectors.folder:Folder", (".jpeg", ".webp", ".tiff", ".jpg", ".png", ".bmp", ".gif", ".tif")
+    ),
+}
+
+
+def choose(format: str | Connector | None, files: Sequence[FileInfo]) -> Connector:
+    """Return the connector of a name, or the one that the suffixes of all the files choose.
+
+    A connector is returned as it is.
+
+    Raises:
+        PlanError: the name or a suffix is unknown, the files are of several formats, or a package's connector
+            cannot be loaded.
+        MissingExtraError: the connector needs a library that is not installed.
+    """
+    if isinstance(format, type):
+        raise PlanError(
+            f"format={format.__name__} is a class.", hint=f"give an instance: {format.__name__}()"
+        )
+    if isinstance(format, str):
+        return _by_name(format)
+    return _by_suffix(files) if format is None else format
+
+
+def names() -> list[str]:
+    """Every name that `choose` knows, those of installed packages included."""
+    return sorted({*BUILT_IN, *(entry.name for entry in entry_points(group=GROUP))})
+
+
+def _by_name(name: str) -> Connector:
+    if name in BUILT_IN:
+        module, _, attribute = BUILT_IN[name].place.partition(":")
+        make: Callable[[], Connector] = getattr(importlib.import_module(module), attribute)
+        return make()
+    for entry in entry_points(group=GROUP, name=name):
+        return _from_package(entry)
+    raise PlanError(f"format={name!r} is unknown.", hint=near(name, names(), what="format"))
+
+
+def _by_suffix(files: Sequence[FileInfo]) -> Connector:
+    by_suffix = {suffix: name for name, format in BUILT_IN.items() for suffix in format.suffixes}
+    found, strange = _count(files, by_suffix)
+    if strange:
+        # Only now: loading the connectors of every package takes time.
+        for entry in entry_points(group=GROUP):
+            if entry.name not in BUILT_IN:
+                by_suffix |= dict.fromkeys(_from_package(entry).suffixes, entry.name)
+        found, strange = _count(files, by_suffix)
+    kinds = [f"{count} {name}" for name, count in found.most_common()]
+    if strange:
+        kinds.append(f"{len(strange)} of no known format, as {strange[0]}")
+    if not kinds:
+        raise PlanError("there is no file to tell the format from.", hint="give format=")
+    if strange or len(found) > 1:
+        raise PlanError(
+            f"the files do not have one format: {', '.join(kinds)}.",
+            hint=f"give format= (one of {', '.join(names())}) or a pattern as *.parquet",
+        )
+    return _by_name(next(iter(found)))
+
+
+def _count(files: Sequence[FileInfo], by_suffix: dict[str, str]) -> tuple[Counter[str], list[str]]:
+    """How many files each format has, and the paths of no known suffix."""
+    found: Counter[str] = Counter()
+    strange = []
+    deepest = max(suffix.count(".") for suffix in by_suffix)
+    for info in files:
+        parts = info.path.lower().rpartition("/")[2].split(".")
+        endings = ("." + ".".join(parts[-k:]) for k in range(min(deepest, len(parts) - 1), 0, -1))
+        name = next((by_suffix[ending] for ending in endings if ending in by_suffix), None)
+        if name is None:
+            strange.append(info.path)
+        else:
+            found[name] += 1
+    return found, strange
+
+
+def _from_package(entry: EntryPoint) -> Connector:
+    package = entry.dist.name if entry.dist else "a package"
+    try:
+        made = entry.load()()
+    except MissingExtraError:
+        raise
+    except Exception as error:
+        # Whatever a package does at import, the user needs to hear which one it was.
+        raise PlanError(
+            f"the connector {entry.name!r} of {package} cannot be loaded: {error}",
+            hint=f"update or uninstall {package}",
+        ) from error
+    if not isinstance(made, Connector):
+        raise PlanError(
+            f"the connector {entry.name!r} of {package} is no Connector: {made!r}.",
+            hint="it must have what connectors.contract.Connector lists",
+        )
+    return made

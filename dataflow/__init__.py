@@ -1,0 +1,82 @@
+"""Dataflow: a streaming data engine for model training.
+
+    import dataflow as flow
+
+    pipe = flow.read("data/*.parquet", columns=["tokens"]).shuffle("64MB").seed(7).batch(global_size=256)
+    for batch in pipe.loader():
+        ...
+
+Everything here is loaded when it is first used, so that importing takes no time.
+
+Folders, each importing only from those above it: errors.py, connectors/ (formats), options.py, index/ (what is
+where), order/ (which rows, when, on whom), graph/ (what a pipeline is), ops/ (operators), optimize/ (rules),
+execute/ (running it), loaders/ (feeding a framework), fluent.py (the verbs), bench/, cli/.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataflow.errors import (
+        ConnectorError,
+        DataError,
+        DataflowError,
+        InternalError,
+        LoaderClosed,
+        MissingExtraError,
+        PlanError,
+        RankError,
+        StageError,
+    )
+    from dataflow.execute.state import merge_states
+    from dataflow.fluent import Pipeline, concat, from_arrow, from_columns, from_dataset, read, zip
+    from dataflow.spec import load_spec
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ConnectorError",
+    "DataError",
+    "DataflowError",
+    "InternalError",
+    "LoaderClosed",
+    "MissingExtraError",
+    "Pipeline",
+    "PlanError",
+    "RankError",
+    "StageError",
+    "concat",
+    "from_arrow",
+    "from_columns",
+    "from_dataset",
+    "load_spec",
+    "merge_states",
+    "read",
+    "zip",
+]
+
+_PLACES = {
+    "Pipeline": "dataflow.fluent",
+    "concat": "dataflow.fluent",
+    "from_arrow": "dataflow.fluent",
+    "from_columns": "dataflow.fluent",
+    "from_dataset": "dataflow.fluent",
+    "load_spec": "dataflow.spec",
+    "merge_states": "dataflow.execute.state",
+    "read": "dataflow.fluent",
+    "zip": "dataflow.fluent",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        found: object = getattr(import_module(_PLACES.get(name, "dataflow.errors")), name)
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module 'dataflow' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

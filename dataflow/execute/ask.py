@@ -1,0 +1,105 @@
+"""Questions to a pipeline that run it: how many rows, which row, how well mixed."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from dataflow.errors import PlanError
+from dataflow.execute.compile import compile_plan
+from dataflow.execute.sample import read_positions
+from dataflow.graph.node import Node, walk
+from dataflow.graph.rows import Row, listed
+from dataflow.order.epoch import EpochOrder
+from dataflow.order.quality import Quality, shuffle_quality
+from dataflow.order.windows import Window
+
+__all__ = ["count", "counted", "quality", "row"]
+
+_PASS_ROWS = 1 << 16
+# An even sample of a long order has the quality of all of it.
+_QUALITY_ROWS = 1_000_000
+_QUALITY_WINDOWS = 256
+
+
+def below_batch(node: Node) -> Node:
+    """The steps in front of batch."""
+    while any(step.traits.batches for step in walk(node)):
+        node = node.input
+    return node
+
+
+def count(node: Node, seed: int) -> int:
+    """Rows of one epoch in front of batch."""
+    plan = compile_plan(below_batch(node), seed)
+    if plan.lengths_known:
+        return plan.stream.total
+    base = _in_file_order(plan.root)
+    stream = compile_plan(base, seed).stream
+    rows = 0
+    for start in range(0, stream.n, _PASS_ROWS):
+        block, _ = read_positions(base, stream, start, min(stream.n, start + _PASS_ROWS), seed, "count")
+        rows += block.rows
+    return rows * plan.stream.passes
+
+
+def counted(node: Node) -> Node:
+    """The same steps, filters by function found out beforehand.
+
+    Raises:
+        PlanError: a filter stands behind a random operator, or one that makes several rows of one.
+    """
+    made = node.over(*[counted(feed) for feed in node.inputs])
+    if not made.traits.filters or made.traits.selects:
+        return made
+    for step in walk(made.input):
+        if step.traits.random or step.traits.many:
+            raise PlanError(
+                f"counted(): {made.label()} stands behind {step.label()}.",
+                hint="put the filter in front of it",
+            )
+    return made.counted_before()
+
+
+def row(node: Node, number: int, seed: int) -> Row:
+    """Row `number` in file order at epoch 0."""
+    plan = compile_plan(_in_file_order(below_batch(node)), seed)
+    if not plan.lengths_known:
+        raise PlanError(
+            "pipe[i]: which row is number i is known only when all in front of it have run.",
+            hint="use counted() for filters; flat_map has no row numbers",
+        )
+    if not isinstance(number, int | np.integer):
+        raise PlanError(f"pipe[{number!r}] is no row number.", hint="give a whole number")
+    place = int(number) + plan.stream.n if number < 0 else int(number)
+    if not 0 <= place < plan.stream.n:
+        raise IndexError(f"row {number} of {plan.stream.n}")
+    block, _ = read_positions(plan.root, plan.stream, place, place + 1, seed, "row")
+    return listed(block.columns, block.rows)[0]
+
+
+def _in_file_order(node: Node) -> Node:
+    while node.traits.changes_order:
+        node = node.input
+    return node.over(*[_in_file_order(feed) for feed in node.inputs])
+
+
+def quality(node: Node, seed: int) -> Quality:
+    """The shuffle quality of epoch 0 with one lane: of all rows, or of an even sample of many."""
+    plan = compile_plan(below_batch(node), seed)
+    order = EpochOrder(plan.stream, seed=seed, lanes=1, turn=0, chunk_rows=1 << 16)
+    windows = list(order.windows(0))
+    chosen = windows[:: max(1, len(windows) // _QUALITY_WINDOWS)]
+    rows = sum(window.rows for window in chosen)
+    step = max(1, rows // _QUALITY_ROWS)
+    positions = [_positions(window.resolve())[::step] for window in chosen]
+    return shuffle_quality(np.concatenate(positions) if positions else np.zeros(0, np.int64))
+
+
+def _positions(window: Window) -> npt.NDArray[np.int64]:
+    """Numbers in file order, one for each row of a window as it is delivered: leaf, then source row."""
+    spans = [np.arange(s.lo, s.hi) if s.rows is None else s.rows for s in window.spans]
+    numbers = np.concatenate(
+        [(span.leaf << 40) + rows for span, rows in zip(window.spans, spans, strict=True)]
+    )
+    return numbers if window.order is None else numbers[window.order]

@@ -1,0 +1,86 @@
+"""Reused memory for windows and batches, and the budget that bounds it.
+
+A fresh buffer costs a page fault every 4 KiB: with them the scatter of a window ran at 0.75 of plain
+reading, with reused ones at 0.86. A buffer comes back when the last array over it dies, whoever holds it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import threading
+import weakref
+from collections import deque
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["BufferPool"]
+
+# Smaller arrays are left to NumPy, which keeps them itself.
+_SMALLEST = 1 << 16
+
+
+class BufferPool:
+    """Hands out arrays over memory that is used again; thread-safe.
+
+    Args:
+        keep_bytes: memory in use and kept for the next use, beyond which none is kept.
+    """
+
+    def __init__(self, keep_bytes: int) -> None:
+        self._keep_bytes = keep_bytes
+        self._free: dict[int, list[mmap.mmap]] = {}
+        self._free_bytes = 0
+        self._leased = 0
+        self._lock = threading.Lock()
+        # Appending to a deque is safe in a finalizer, which may run inside any of our own locked regions.
+        self._returned: deque[mmap.mmap] = deque()
+
+    @property
+    def leased_bytes(self) -> int:
+        """Memory that some array still shows."""
+        with self._lock:
+            self._take_back()
+            return self._leased
+
+    def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
+        """An uninitialised, writable, C-contiguous array."""
+        wanted = np.dtype(dtype)
+        count = int(np.prod(shape, dtype=np.int64))
+        nbytes = count * wanted.itemsize
+        if nbytes < _SMALLEST:
+            return np.empty(shape, wanted)
+        memory = self._lease(_rounded(nbytes))
+        # The one object at the bottom of every array over this memory: when it dies, nobody sees it any more.
+        handle = (ctypes.c_char * len(memory)).from_buffer(memory)
+        weakref.finalize(handle, self._returned.append, memory).atexit = False
+        return np.frombuffer(handle, wanted, count).reshape(shape)
+
+    def _lease(self, size: int) -> mmap.mmap:
+        with self._lock:
+            self._take_back()
+            self._leased += size
+            held = self._free.get(size)
+            if held:
+                self._free_bytes -= size
+                return held.pop()
+            if self._leased + self._free_bytes > self._keep_bytes:
+                self._free.clear()
+                self._free_bytes = 0
+        return mmap.mmap(-1, size)
+
+    def _take_back(self) -> None:
+        while self._returned:
+            memory = self._returned.popleft()
+            size = len(memory)
+            self._leased -= size
+            if self._leased + self._free_bytes + size <= self._keep_bytes:
+                self._free.setdefault(size, []).append(memory)
+                self._free_bytes += size
+
+
+def _rounded(nbytes: int) -> int:
+    # Steps of a sixteenth of a power of two, so that windows of nearly one size share memory.
+    step = max(_SMALLEST, 1 << max(0, nbytes.bit_length() - 4))
+    return -(-nbytes // step) * step

@@ -1,0 +1,180 @@
+"""The driver where the lengths of lanes are known: which rows make which batch is arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from connectors.contract import Json
+from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
+from dataflow.execute.feed import LaneFeed, Mend, Needs, ReadAhead, RowQueue
+from dataflow.execute.job import Bench
+from dataflow.order.batches import RankShare, Steps
+from dataflow.order.epoch import EpochOrder
+
+__all__ = ["KnownDriver", "Made", "Pace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How far to work ahead: steps assembled together, memory for windows, and bytes read ahead."""
+
+    run_steps: int
+    row_bytes: float
+    limit_bytes: int
+    ahead_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Consecutive batches of one epoch from step `step` on, made or in the making; none at the epoch's end."""
+
+    epoch: int
+    step: int
+    batches: list[HostBatch] | Future[list[HostBatch]]
+    ends_epoch: bool = False
+    after: Mapping[str, Json] | None = (
+        None  # what a state keeps behind the last of them, beside epoch and step
+    )
+
+
+class _Epoch:
+    """The lanes of one epoch on this rank."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        order: EpochOrder,
+        steps: Steps,
+        epoch: int,
+        step: int,
+        rank: int,
+        world: int,
+        mend: Mend | None,
+    ) -> None:
+        self.number, self.step, self.steps = epoch, step, steps
+        self.rank, self.world = rank, world
+        passes = bench.stream.passes
+        turns = range(epoch * passes, (epoch + 1) * passes)
+        stride = steps.batching.batch // steps.batching.lanes
+        rows = steps.taken(step)
+        self.lanes = {
+            lane: RowQueue(LaneFeed(bench, order, turns, lane, int(rows[lane]), needs, stride), mend)
+            for lane, needs in _needs(steps, step, rank, world).items()
+        }
+
+
+def _needs(steps: Steps, step: int, rank: int, world: int) -> dict[int, Needs]:
+    """Which rows of which lanes a rank delivers from `step` to the end of the epoch."""
+    regular = min(steps.regular, steps.count)
+    extra: dict[int, list[tuple[int, int]]] = {}
+    for late in range(max(step, regular), steps.count):
+        for part in steps.share(late, rank, world).parts:
+            extra.setdefault(part.lane, []).append((part.start, part.start + part.rows))
+    stride = steps.batching.batch // steps.batching.lanes
+    needs = {lane: Needs(0, 0, 0, 0, tuple(ranges)) for lane, ranges in extra.items()}
+    if step < regular:
+        for part in steps.plan_run(step, regular, rank, world):
+            ranges = tuple(extra.get(part.lane, ()))
+            needs[part.lane] = Needs(part.first, part.rows, stride, regular * stride, ranges)
+    return dict(sorted(needs.items()))
+
+
+class KnownDriver:
+    """Makes the batches of one rank, epoch after epoch, from a position on."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        make_order: Callable[[int], EpochOrder],
+        steps: Steps,
+        rank: int,
+        world: int,
+        pace: Pace,
+        mend: Mend | None,
+    ) -> None:
+        self._mend = mend
+        self._bench, self._make_order, self._steps = bench, make_order, steps
+        self._rank, self._world, self._pace = rank, world, pace
+        self._ahead = ReadAhead(bench, pace.row_bytes, pace.limit_bytes, pace.ahead_bytes)
+        self._epochs: list[_Epoch] = []
+
+    def run(self, epoch: int, step: int) -> Iterator[Made]:
+        """Batches from (`epoch`, `step`) on, without end; an epoch's last is followed by one that `ends_epoch`."""
+        try:
+            self._open(epoch, step)
+            while True:
+                now = self._epochs[0]
+                yield from self._run_epoch(now)
+                yield Made(now.number, self._steps.count, [], ends_epoch=True)
+                if len(self._epochs) == 1:
+                    self._open(now.number + 1, 0)
+                self._epochs.pop(0)
+        finally:
+            for open_epoch in self._epochs:
+                for lane in open_epoch.lanes.values():
+                    lane.feed.cancel()
+
+    def _open(self, epoch: int, step: int) -> None:
+        order = self._make_order(epoch)
+        opened = _Epoch(self._bench, order, self._steps, epoch, step, self._rank, self._world, self._mend)
+        self._epochs.append(opened)
+        self._ahead.add(epoch, [lane.feed for lane in opened.lanes.values()])
+
+    def _top_up(self) -> None:
+        self._ahead.top_up()
+        if self._ahead.exhausted and len(self._epochs) == 1:
+            # All of this epoch is being read: begin the next one, so that the boundary costs nothing.
+            self._open(self._epochs[0].number + 1, 0)
+            self._ahead.top_up()
+
+    def _run_epoch(self, now: _Epoch) -> Iterator[Made]:
+        step, count = now.step, self._steps.count
+        regular = min(self._steps.regular, count)
+        while step < count:
+            self._top_up()
+            if step < regular:
+                stop = min(regular, step + self._pace.run_steps)
+                try:
+                    made = self._run(now, step, stop)
+                except Exception:
+                    # The bad row may belong to a later one of these steps: those before it are delivered.
+                    stop = step + 1
+                    made = self._run(now, step, stop)
+                yield Made(now.number, step, made)
+                step = stop
+            else:
+                yield Made(
+                    now.number, step, self._last(now, self._steps.share(step, self._rank, self._world))
+                )
+                step += 1
+
+    def _run(self, now: _Epoch, start: int, stop: int) -> list[HostBatch] | Future[list[HostBatch]]:
+        """The batches of regular steps; where it raises, nothing is taken."""
+        lanes: list[LaneRows] = []
+        parts = self._steps.plan_run(start, stop, self._rank, self._world)
+        try:
+            with self._bench.meters.waiting("assemble"):
+                for part in parts:
+                    lanes.append(LaneRows(part.rows, now.lanes[part.lane].take(part.rows * (stop - start))))
+        except Exception:
+            for part, lane in zip(parts, lanes, strict=False):
+                now.lanes[part.lane].give_back(lane.segments)
+            raise
+        if len(lanes) == 1 and len(lanes[0].segments) == 1:
+            return self._assemble(lanes, stop - start)
+        return self._bench.pools.compute(self._assemble, lanes, stop - start)
+
+    def _assemble(self, lanes: list[LaneRows], steps: int) -> list[HostBatch]:
+        with self._bench.meters.busy("assemble") as stage:
+            batches = assemble(lanes, steps, self._bench.memory)
+            stage.rows = sum(batch.rows for batch in batches)
+        return batches
+
+    def _last(self, now: _Epoch, share: RankShare) -> list[HostBatch]:
+        lanes = [LaneRows(part.rows, now.lanes[part.lane].take(part.rows)) for part in share.parts]
+        batches = self._assemble(lanes, 1)
+        if share.slots is None or share.valid is None:
+            return batches
+        return [padded(batches[0], share.slots, share.valid)]

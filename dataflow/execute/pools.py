@@ -1,0 +1,75 @@
+"""Threads: one pool that reads, one that computes, so that a slow store never idles a core."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import ParamSpec, Protocol, TypeVar
+
+__all__ = ["Pools", "ThreadPools", "available_cores"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# A remote read waits, a local one computes (decompresses, decodes).
+_REMOTE_READERS = 16
+
+
+class Pools(Protocol):
+    """Where tasks run. Tasks are pure, so that any executor gives the same samples."""
+
+    @property
+    def threads(self) -> int:
+        """How many tasks of `compute` run at once."""
+
+    def plan(self, task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run a task that works out an order; one at a time, in the order in which they are handed in."""
+
+    def read(self, task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run a task that reads; tasks begin in the order in which they are handed in."""
+
+    def compute(self, task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run a task that computes."""
+
+    def close(self) -> None:
+        """Drop the tasks that have not begun, wait for the others; may be called twice."""
+
+
+class ThreadPools:
+    """Two thread pools; NumPy, Arrow and the decoders release the GIL in the heavy parts.
+
+    Args:
+        threads: threads that compute, and that read from a local disk.
+        remote: a store is reached over a network, so that more threads read.
+    """
+
+    def __init__(self, threads: int, *, remote: bool) -> None:
+        self._threads = threads
+        readers = max(threads, _REMOTE_READERS) if remote else threads
+        self._planner = ThreadPoolExecutor(1, thread_name_prefix="dataflow-plan")
+        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="dataflow-read")
+        self._workers = ThreadPoolExecutor(threads, thread_name_prefix="dataflow-compute")
+
+    @property
+    def threads(self) -> int:
+        return self._threads
+
+    def plan(self, task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        return self._planner.submit(task, *args, **kwargs)
+
+    def read(self, task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        return self._readers.submit(task, *args, **kwargs)
+
+    def compute(self, task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        return self._workers.submit(task, *args, **kwargs)
+
+    def close(self) -> None:
+        self._planner.shutdown(wait=True, cancel_futures=True)
+        self._readers.shutdown(wait=True, cancel_futures=True)
+        self._workers.shutdown(wait=True, cancel_futures=True)
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,263 @@
+"""The operators below `batch` as one function: from what was read of a window to rows in delivery order.
+
+Leaves that need nothing done to them alone (one source, or a concat of bare sources) form a *group*: they are
+read straight into one set of columns. Everything above the groups is kernels, unions and pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import lcm
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from dataflow.errors import DataError, InternalError
+from dataflow.execute.metrics import Meters
+from dataflow.graph.block import BadSample, Block, as_arrow, concat_blocks
+from dataflow.graph.calls import first_id, stage_error
+from dataflow.graph.draw import Draw, Turn
+from dataflow.graph.node import Node, walk
+from dataflow.index.index import Index
+
+__all__ = ["Group", "Program", "Turned", "compile_program"]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Sources that are read straight into one set of columns.
+
+    `input` is 0 for the stream itself, i for `stream.others[i - 1]` of a zip; `indexes` are the sources by
+    leaf number of that stream; `schema` has the columns wanted.
+    """
+
+    input: int
+    indexes: Mapping[int, Index]
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """What kernels need to know besides the rows: the key of this pass, and where time is counted.
+
+    `isolate`: where a kernel fails, find out for which rows (they become bad samples), else fail.
+    """
+
+    seed: int
+    turn: Turn
+    meters: Meters
+    isolate: bool
+
+
+class _Step(Protocol):
+    def run(self, parts: Sequence[Block], turned: Turned) -> Block: ...
+
+
+@dataclass(frozen=True)
+class Program:
+    """`run` turns the rows read for each group into what comes out of the operators. Pure.
+
+    `chunk` is the number of rows at whose multiples a window may be cut for `run`; None: not at all.
+    `bare` says that `run` costs nothing.
+    """
+
+    groups: tuple[Group, ...]
+    step: _Step
+    chunk: int | None
+    bare: bool
+    keeps_rows: bool
+
+    def run(self, parts: Sequence[Block], turned: Turned) -> Block:
+        """Apply the operators to the rows of one range of a window, a block for each group."""
+        return self.step.run(parts, turned)
+
+
+@dataclass(frozen=True)
+class _Part:
+    group: int
+
+    def run(self, parts: Sequence[Block], turned: Turned) -> Block:
+        return parts[self.group]
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    feed: _Step
+    node: Node
+
+    def run(self, parts: Sequence[Block], turned: Turned) -> Block:
+        block = self.feed.run(parts, turned)
+        if block.rows == 0:
+            return _emptied(block, self.node)
+        draw = Draw(turned.seed, turned.turn, self.node.key or self.node.kind)
+        chunk = self.node.traits.chunk
+        with turned.meters.busy(self.node.kind) as stage:
+            pieces = [block] if chunk is None else _chunks(block, chunk)
+            out = concat_blocks([_guarded(self.node, piece, draw, turned.isolate) for piece in pieces])
+            stage.rows, stage.bytes = block.rows, out.nbytes
+        return Block(out.columns, out.ids, out.origin, owned=out.owned, bad=_merged(block, out))
+
+
+def _merged(before: Block, after: Block) -> tuple[BadSample, ...]:
+    """The bad samples of both, each once: a slice of a block loses those of the whole."""
+    known = {id(bad) for bad in after.bad}
+    return (*(bad for bad in before.bad if id(bad) not in known), *after.bad)
+
+
+def _emptied(block: Block, node: Node) -> Block:
+    """No rows, with the columns that `node` gives: user functions are never called for nothing."""
+    if node.schema is None:
+        raise InternalError(f"the columns of {node.label()} are not known.")
+    columns = {field.name: pa.array([], field.type) for field in node.schema}
+    ids = (
+        block.ids
+        if not node.traits.many
+        else np.column_stack([block.ids.reshape(0, -1), np.zeros(0, np.int64)])
+    )
+    return Block(columns, ids, block.origin, bad=block.bad)
+
+
+def _chunks(block: Block, rows: int) -> list[Block]:
+    """Cut a block at the multiples of `rows` of its window, whatever rows are left of each part."""
+    number = block.origin // rows
+    cuts = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), block.rows]
+    return [block.slice(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+
+
+def _guarded(node: Node, block: Block, draw: Draw, isolate: bool) -> Block:
+    """Run a kernel; where it fails and `isolate` is set, halve the block until the bad rows stand alone."""
+    try:
+        return node.apply(block, draw)
+    except InternalError:
+        raise
+    except Exception as error:
+        if not isolate or node.traits.whole_window or block.rows == 0:
+            raise stage_error(
+                node.kind, error, sample_id=first_id(block, 0) if block.rows == 1 else None
+            ) from error
+        if block.rows == 1:
+            sample = first_id(block, 0)
+            bad = BadSample(
+                int(block.origin[0]), sample, node.kind, stage_error(node.kind, error, sample_id=sample)
+            )
+            empty = _emptied(block.slice(0, 0), node)
+            return Block(empty.columns, empty.ids, empty.origin, bad=(bad,))
+        middle = block.rows // 2
+        halves = [block.slice(0, middle), block.slice(middle, block.rows)]
+        return concat_blocks([_guarded(node, half, draw, isolate) for half in halves])
+
+
+@dataclass(frozen=True)
+class _Union:
+    feeds: tuple[_Step, ...]
+    schema: pa.Schema
+
+    def run(self, parts: Sequence[Block], turned: Turned) -> Block:
+        blocks = [feed.run(parts, turned) for feed in self.feeds]
+        bad = tuple(sample for block in blocks for sample in block.bad)
+        shaped = [_conformed(block, self.schema) for block in blocks if block.rows] or [
+            _conformed(blocks[0], self.schema)
+        ]
+        whole = concat_blocks(shaped)
+        # Each origin comes from one feed, whose order among equal origins a stable sort keeps.
+        merged = whole.take(np.argsort(whole.origin, kind="stable")) if len(shaped) > 1 else whole
+        return Block(merged.columns, merged.ids, merged.origin, owned=merged.owned, bad=bad)
+
+
+def _conformed(block: Block, schema: pa.Schema) -> Block:
+    columns = {}
+    for field in schema:
+        column = block.columns[field.name]
+        kind = as_arrow(column).type
+        columns[field.name] = column if kind.equals(field.type) else as_arrow(column).cast(field.type)
+    return block.with_columns(columns, owned=block.owned)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    feeds: tuple[_Step, ...]
+
+    def run(self, parts: Sequence[Block], turned: Turned) -> Block:
+        blocks = [feed.run(parts, turned) for feed in self.feeds]
+        bad = tuple(sample for block in blocks for sample in block.bad)
+        if bad:
+            # A row that is bad in one input is missing in all.
+            gone = np.array(sorted({sample.origin for sample in bad}), np.int64)
+            blocks = [block.take(np.flatnonzero(~np.isin(block.origin, gone))) for block in blocks]
+        columns = {name: column for block in blocks for name, column in block.columns.items()}
+        ids = np.column_stack([block.ids.reshape(block.rows, -1) for block in blocks])
+        owned = all(block.owned for block in blocks)
+        return Block(columns, ids, blocks[0].origin, owned=owned, bad=bad)
+
+
+def compile_program(root: Node) -> Program:
+    """The program of the steps below and including `root`.
+
+    Leaf numbers follow the streams that `arrange` makes of the same tree: the leaves of a concat are those of its
+    inputs one behind the other, for each zipped input; the inputs of a zip are those of its inputs.
+    """
+    groups: list[Group] = []
+    step, _ = _build(root, _leaves(root), groups)
+    steps = walk(root)
+    kernels = [node.traits for node in steps if node.traits.kernel]
+    chunk: int | None = lcm(*(t.chunk for t in kernels if t.chunk)) if kernels else 1
+    if any(t.whole_window for t in kernels):
+        chunk = None
+    bare = all(t.keeps_rows and not t.holds_gil and not _works(node) for node in steps for t in [node.traits])
+    return Program(tuple(groups), step, chunk, bare and len(groups) == 1, all(t.keeps_rows for t in kernels))
+
+
+def _works(node: Node) -> bool:
+    """Whether the kernel touches values; picking and naming columns does not."""
+    return node.traits.kernel and not node.traits.after_batch
+
+
+Leaves = tuple[tuple[Node, ...], ...]
+
+
+def _leaves(node: Node) -> Leaves:
+    """The reads below a node, by zipped input and then by leaf number."""
+    if node.source is not None:
+        return ((node,),)
+    below = [_leaves(feed) for feed in node.inputs]
+    if node.traits.pairs:
+        return tuple(reads for leaves in below for reads in leaves)
+    return tuple(sum(column, ()) for column in zip(*below, strict=True))
+
+
+def _build(node: Node, numbered: Leaves, groups: list[Group]) -> tuple[_Step, Leaves]:
+    """The step of a node; `numbered` are all reads of the whole tree."""
+    bare = _bare_reads(node)
+    if bare is not None and node.schema is not None:
+        place = {id(read): (i, k) for i, reads in enumerate(numbered) for k, read in enumerate(reads)}
+        first = place[id(bare[0])][0]
+        indexes = {place[id(read)][1]: read.source.index for read in bare if read.source is not None}
+        groups.append(Group(first, indexes, node.schema))
+        return _Part(len(groups) - 1), numbered
+    feeds = tuple(_build(feed, numbered, groups)[0] for feed in node.inputs)
+    if node.traits.pairs:
+        return _Pairs(feeds), numbered
+    if node.traits.joins:
+        if node.schema is None:
+            raise DataError(
+                "concat: the columns of an input are not known.", hint="give schema= to its functions"
+            )
+        return _Union(feeds, node.schema), numbered
+    return (_Kernel(feeds[0], node) if node.traits.kernel else feeds[0]), numbered
+
+
+def _bare_reads(node: Node) -> tuple[Node, ...] | None:
+    """The reads below a node that does nothing to rows; None where something is done, or rows are paired."""
+    if node.source is not None:
+        return (node,)
+    if node.traits.kernel or node.traits.pairs:
+        return None
+    below = [_bare_reads(feed) for feed in node.inputs]
+    found: tuple[Node, ...] = ()
+    for reads in below:
+        if reads is None:
+            return None
+        found += reads
+    return found

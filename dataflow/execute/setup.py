@@ -1,0 +1,173 @@
+"""From a plan and options to what a loader runs with: batches, memory, windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from connectors.contract import Json
+from dataflow.errors import PlanError
+from dataflow.execute.compile import Plan, compile_plan
+from dataflow.execute.known import Pace
+from dataflow.execute.state import compare_shape, order_shape
+from dataflow.graph.node import Node, walk
+from dataflow.index.cache import find_files
+from dataflow.index.identity import compare
+from dataflow.index.index import Index
+from dataflow.ops.batch import Batch
+from dataflow.options import LoaderOptions, World
+from dataflow.order.batches import Batching, Steps, check_batch, check_length
+from dataflow.order.epoch import EpochOrder
+from dataflow.order.lanes import below
+
+__all__ = ["Setup", "make_setup"]
+
+# Decoded bytes that one reader holds at a time, and of an unshuffled lane that are read at once.
+_SLICE_BYTES = 32 << 20
+_CHUNK_BYTES = 8 << 20
+# Assembled together: enough that a task's cost is small beside it, little enough for the first batch to come soon.
+_RUN_BYTES = 4 << 20
+_MOST_STEPS = 64
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a loader runs with. `steps` is None where lengths are not known beforehand."""
+
+    plan: Plan
+    batching: Batching
+    steps: Steps | None
+    world: World
+    options: LoaderOptions
+    shape: Mapping[str, str]
+    chunk_rows: int
+    slice_bytes: int
+
+    def order(self, epoch: int) -> EpochOrder:
+        """The order of one epoch."""
+        plan = self.plan
+        return EpochOrder(
+            plan.stream, seed=plan.seed, lanes=self.batching.lanes, turn=epoch, chunk_rows=self.chunk_rows
+        )
+
+    @property
+    def share_rows(self) -> int:
+        """Rows of a batch on this rank, at most."""
+        return -(-self.batching.batch // self.world.size)
+
+    @property
+    def pace(self) -> Pace:
+        """How far to work ahead."""
+        options, plan = self.options, self.plan
+        batch_bytes = self.share_rows * plan.row_bytes
+        run = min(_MOST_STEPS, max(1, options.prefetch // 2), max(1, int(_RUN_BYTES / batch_bytes)))
+        limit = max(1, options.memory_limit - 2 * options.threads * self.slice_bytes)
+        remote = any(not source.index.store.is_local for source in plan.sources)
+        return Pace(run, plan.row_bytes, limit, min(limit, (256 if remote else 32) << 20))
+
+
+def make_setup(
+    node: Node, seed: int, options: LoaderOptions, world: World, state: Mapping[str, Json] | None = None
+) -> Setup:
+    """Compile a pipeline for this rank, as it is or as `state` was saved of it.
+
+    Raises:
+        PlanError: steps, sizes, memory or state do not fit.
+        DataflowError: sources cannot be opened, or are not those of the state.
+    """
+    batch_step = _batch_step(node)
+    indexes = None if state is None else _saved_indexes(node, state)
+    windows = None if state is None else [int(rows) for rows in state["windows"]]  # type: ignore[union-attr, arg-type]
+    plan = compile_plan(node, seed, windows, indexes)
+    if options.errors.on_error == "skip":
+        plan = replace(plan, program=replace(plan.program, keeps_rows=False))
+    batching = _batching(batch_step, world, state)
+    steps = None
+    if plan.lengths_known:
+        total = plan.stream.total
+        steps = Steps(batching, [below(total, lane, batching.lanes) for lane in range(batching.lanes)])
+        check_length(steps, world.size)
+    shape = order_shape(_below(node), plan, {"remainder": batching.remainder})
+    if state is not None:
+        compare_shape(state["shape"], shape)  # type: ignore[arg-type]
+    slice_bytes = max(1 << 20, min(_SLICE_BYTES, options.memory_limit // (8 * options.threads)))
+    setup = Setup(plan, batching, steps, world, options, shape, _chunk_rows(plan, options), slice_bytes)
+    _check_memory(setup)
+    return setup
+
+
+def _batch_step(node: Node) -> Batch:
+    step = node
+    while not isinstance(step, Batch):
+        if not step.inputs or not step.traits.after_batch:
+            raise PlanError(
+                "the pipeline makes no batches.", hint="end it with .batch(32), or .batch(global_size=1024)"
+            )
+        step = step.input
+    return step
+
+
+def _below(node: Node) -> Node:
+    return _batch_step(node).input
+
+
+def _batching(step: Batch, world: World, state: Mapping[str, Json] | None) -> Batching:
+    if state is not None:
+        batch, lanes = int(state["batch"]), int(state["lanes"])  # type: ignore[arg-type]
+        if world.size > batch:
+            raise PlanError(
+                f"world_size={world.size} is larger than the state's batch of {batch}.",
+                hint="use fewer ranks",
+            )
+    else:
+        batch = step.global_size if step.global_size is not None else (step.size or 0) * world.size
+        lanes = step.lanes or world.size
+        check_batch(batch, lanes, world.size)
+    return Batching(batch=batch, lanes=lanes, remainder=step.remainder)
+
+
+def _saved_indexes(node: Node, state: Mapping[str, Json]) -> dict[int, Index]:
+    """The index of each source as the state has it, by the source's place of first appearance."""
+    sources = list({id(step.source): step.source for step in walk(node) if step.source is not None}.values())
+    saved: list[Mapping[str, Json]] = state["sources"]  # type: ignore[assignment]
+    if len(saved) != len(sources):
+        raise PlanError(
+            f"the state has {len(saved)} sources, and the pipeline {len(sources)}.",
+            hint="use the pipeline that saved it",
+        )
+    found = {}
+    for source, was in zip(sources, saved, strict=True):
+        at, options = getattr(source, "index_url", None), getattr(source, "storage_options", None)
+        resumed = compare(
+            was,
+            source.index,
+            lambda content, at=at, o=options: find_files(content, index=at, storage_options=o),
+        )
+        found[id(source)] = resumed.now
+    return found
+
+
+def _chunk_rows(plan: Plan, options: LoaderOptions) -> int:
+    """Rows that are read together where the order has no windows; a multiple of what batched functions want."""
+    if plan.output_window is not None:
+        return plan.output_window
+    chunk = plan.program.chunk or 1
+    wanted = int(min(_CHUNK_BYTES, options.memory_limit / 8) / plan.row_bytes)
+    return max(1, wanted // chunk) * chunk
+
+
+def _check_memory(setup: Setup) -> None:
+    plan, options = setup.plan, setup.options
+    lanes = setup.batching.lanes
+    here = lanes if setup.world.size == 1 else -(-lanes // setup.world.size) + (lanes % setup.world.size > 0)
+    window = plan.stream.window
+    rows = window if isinstance(window, int) else setup.chunk_rows
+    rows = min(rows, -(-plan.stream.n // lanes) or 1)
+    needed = here * rows * plan.row_bytes + 2 * options.threads * setup.slice_bytes
+    if needed > options.memory_limit:
+        raise PlanError(
+            f"{here} lanes x a window of {rows} rows x {plan.row_bytes:.0f} bytes, and {options.threads} readers x "
+            f"2 x {setup.slice_bytes >> 20} MB, need {needed / 1e6:.0f} MB; memory_limit is "
+            f"{options.memory_limit / 1e6:.0f} MB.",
+            hint="use a smaller shuffle(window=...), fewer lanes, or a larger memory_limit",
+        )

@@ -1,0 +1,120 @@
+"""What a loader's state holds, what it must agree with, and how the states of ranks become one.
+
+version   of this layout
+epoch     of the next batch
+step      of the next batch
+batch     B, the rows of a global batch
+lanes     how many
+windows   the rows of each shuffle window
+sources   name, number, content hash, rows and files of each
+shape     one hash for each thing that shapes the order
+errors    bad rows delivered or left out on this rank
+cursors, turn   behind row-changing operators: row and sub-number of each lane, and whose turn it is
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+from connectors.contract import Json
+from dataflow.errors import PlanError
+from dataflow.execute.compile import Plan
+from dataflow.graph.node import Node, walk
+from dataflow.index.identity import identity
+
+__all__ = ["VERSION", "base_state", "check_state", "compare_shape", "merge_states", "order_shape"]
+
+VERSION = 1
+_FIELDS = ("version", "epoch", "step", "batch", "lanes", "windows", "sources", "shape")
+
+
+def order_shape(below_batch: Node, plan: Plan, batching: Mapping[str, Json]) -> dict[str, str]:
+    """One short hash for each thing that shapes the order, by name."""
+    facts: dict[str, list[Json]] = {
+        "seed": [plan.seed],
+        "windows": list(plan.windows),
+        **{k: [v] for k, v in batching.items()},
+    }
+    for step in walk(below_batch):
+        fact = step.order_fact()
+        if fact is not None:
+            facts.setdefault(step.kind, []).append(fact)
+    return {name: _hashed(value) for name, value in sorted(facts.items())}
+
+
+def _hashed(value: object) -> str:
+    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=4).hexdigest()
+
+
+def base_state(plan: Plan, batch: int, lanes: int, shape: Mapping[str, str]) -> dict[str, Json]:
+    """The part of a state that no step changes."""
+    return {
+        "version": VERSION,
+        "batch": batch,
+        "lanes": lanes,
+        "windows": list(plan.windows),
+        "sources": [identity(source.index, source.number) for source in plan.sources],
+        "shape": dict(shape),
+    }
+
+
+def check_state(state: Mapping[str, Json]) -> None:
+    """It is a state of this layout.
+
+    Raises:
+        PlanError: it is none, or of another version.
+    """
+    missing = [name for name in _FIELDS if name not in state] if isinstance(state, Mapping) else list(_FIELDS)
+    if missing:
+        raise PlanError(
+            f"this is no state of a loader: it lacks {missing}.", hint="pass what state_dict() returned"
+        )
+    if state["version"] != VERSION:
+        raise PlanError(
+            f"the state has version {state['version']}, and this Dataflow writes {VERSION}.",
+            hint="load it with the version of Dataflow that saved it",
+        )
+
+
+def compare_shape(saved: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """What shapes the order is as it was.
+
+    Raises:
+        PlanError: names what differs.
+    """
+    differ = sorted(name for name in {*saved, *now} if saved.get(name) != now.get(name))
+    if differ:
+        raise PlanError(
+            f"the state is of another order: {', '.join(differ)} differ{'s' if len(differ) == 1 else ''}.",
+            hint="use the pipeline and seed that saved it; map, columns and loader options may change",
+        )
+
+
+def merge_states(states: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+    """One state of those of all ranks, for ranks without a process group; it restores on any number of ranks.
+
+    Raises:
+        PlanError: there is none, or they are of different steps or pipelines; lists the step of each.
+    """
+    if not states:
+        raise PlanError("merge_states([]) has nothing to merge.", hint="pass the state of every rank")
+    for state in states:
+        check_state(state)
+    places = [(state["epoch"], state["step"]) for state in states]
+    if len(set(places)) > 1:
+        listed = ", ".join(f"rank {rank}: epoch {e}, step {s}" for rank, (e, s) in enumerate(places))
+        raise PlanError(
+            f"the states are of different steps: {listed}.", hint="save all ranks after the same batch"
+        )
+    first = {key: value for key, value in states[0].items() if key != "errors"}
+    for rank, state in enumerate(states[1:], start=1):
+        other = {key: value for key, value in state.items() if key != "errors"}
+        if _hashed(other) != _hashed(first):
+            differ = sorted(key for key in {*first, *other} if first.get(key) != other.get(key))
+            raise PlanError(
+                f"the states of rank 0 and rank {rank} differ in {differ}.", hint="merge states of one run"
+            )
+    errors = [int(state.get("errors", 0)) for state in states]  # type: ignore[arg-type]
+    return {**first, "errors": max(errors)}

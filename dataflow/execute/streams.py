@@ -1,0 +1,104 @@
+"""Reading fragments piece by piece: what a reader has decoded past one span waits for the next one.
+
+A fragment larger than a window is read in slices, one a window, and its decoder goes on where the last
+slice ended. A small fragment at a window's border is decoded once for both windows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from connectors.contract import BadRow, Chunk
+from dataflow.errors import DataError
+from dataflow.index.index import Index
+from dataflow.order.windows import Span
+
+__all__ = ["OpenStreams"]
+
+
+@dataclass
+class _Paused:
+    """A reader at source row `row`: decoded rows that nobody has taken yet, then the rest of the fragment."""
+
+    row: int
+    ahead: Chunk | None
+    rest: Iterator[Chunk]
+
+
+class OpenStreams:
+    """Readers of fragments, paused between two spans; thread-safe.
+
+    Args:
+        slice_bytes: decoded bytes that a reader yields at a time.
+        limit: readers kept paused, the longest unused is closed.
+    """
+
+    def __init__(self, slice_bytes: int, limit: int) -> None:
+        self._slice_bytes, self._limit = slice_bytes, limit
+        self._paused: OrderedDict[tuple[int, int, int], _Paused] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, index: Index, schema: pa.Schema, span: Span) -> Iterator[tuple[Chunk, int]]:
+        """The rows of a span, chunk by chunk, each with the source row of its first row.
+
+        Raises:
+            DataError: the fragment has fewer rows than the index says, or cannot be decoded.
+        """
+        first = int(index.starts[span.fragment])
+        stop = int(index.starts[span.fragment + 1])
+        if index.connector.traits.row_ranges or (span.lo, span.hi) == (first, stop):
+            reader = self._open(index, schema, span, span.lo - first, span.hi - first)
+        else:
+            reader = self._resume(index, schema, span, stop - first)
+        while reader.row < span.hi:
+            chunk = reader.ahead or next(reader.rest, None)
+            if chunk is None:
+                raise DataError(
+                    f"has {reader.row - first} rows in fragment {span.fragment}, and the index says {stop - first}.",
+                    file=index.files[index.fragment(span.fragment).file].path,
+                    hint="the file changed: index it again",
+                )
+            taken, reader.ahead = _split(chunk, span.hi - reader.row)
+            at, reader.row = reader.row, reader.row + taken.batch.num_rows
+            yield taken, at
+        if reader.row < stop and not index.connector.traits.row_ranges:
+            self._pause(index, schema, span, reader)
+
+    def _open(self, index: Index, schema: pa.Schema, span: Span, start: int, stop: int) -> _Paused:
+        width = sum(index.row_bytes.get(name, 8.0) for name in schema.names)
+        max_rows = max(1, int(self._slice_bytes / max(width, 1e-9)))
+        fragment = index.fragment(span.fragment)
+        rest = index.connector.read(index.opened, fragment, schema, start, stop, max_rows)
+        return _Paused(int(index.starts[span.fragment]) + start, None, iter(rest))
+
+    def _resume(self, index: Index, schema: pa.Schema, span: Span, rows: int) -> _Paused:
+        """A reader of the whole rest of the fragment from the span's first row on."""
+        with self._lock:
+            held = self._paused.pop((id(index), span.fragment, span.lo), None)
+        first = int(index.starts[span.fragment])
+        return held if held is not None else self._open(index, schema, span, span.lo - first, rows)
+
+    def _pause(self, index: Index, schema: pa.Schema, span: Span, reader: _Paused) -> None:
+        with self._lock:
+            self._paused[id(index), span.fragment, span.hi] = reader
+            while len(self._paused) > self._limit:
+                self._paused.popitem(last=False)
+
+    def close(self) -> None:
+        """Forget all paused readers."""
+        with self._lock:
+            self._paused.clear()
+
+
+def _split(chunk: Chunk, rows: int) -> tuple[Chunk, Chunk | None]:
+    """The first `rows` rows of a chunk, and the others where there are any."""
+    if chunk.batch.num_rows <= rows:
+        return chunk, None
+    head = Chunk(chunk.batch.slice(0, rows), tuple(bad for bad in chunk.bad if bad.row < rows))
+    behind = tuple(BadRow(bad.row - rows, bad.error) for bad in chunk.bad if bad.row >= rows)
+    return head, Chunk(chunk.batch.slice(rows), behind)

@@ -1,0 +1,323 @@
+"""`flow.Pipeline`: every verb that a pipeline has, and the ways to begin one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from connectors.contract import Connector, Json
+from connectors.dataset import Dataset, MapStyle
+from connectors.memory import InMemory
+from connectors.memory import from_arrow as table_in_memory
+from connectors.memory import from_columns as columns_in_memory
+from dataflow.errors import PlanError
+from dataflow.execute import ask
+from dataflow.graph.explain import explain
+from dataflow.graph.node import Node, walk
+from dataflow.graph.pipeline import PipelineBase
+from dataflow.graph.spec import to_spec
+from dataflow.ops.batch import Batch
+from dataflow.ops.cast import Cast
+from dataflow.ops.concat import Concat
+from dataflow.ops.drop import Drop
+from dataflow.ops.filter import Condition, Filter
+from dataflow.ops.flat_map import FlatMap
+from dataflow.ops.map import Map, Types
+from dataflow.ops.nulls import Nulls
+from dataflow.ops.pad import Pad
+from dataflow.ops.read import FileSource, MemorySource, Read, Url
+from dataflow.ops.rename import Rename
+from dataflow.ops.repeat import Repeat
+from dataflow.ops.select import Select
+from dataflow.ops.shuffle import Shuffle, parse_bytes
+from dataflow.ops.skip import Skip
+from dataflow.ops.split import Split, split_ranges
+from dataflow.ops.take import Take
+from dataflow.ops.zip import Zip
+from dataflow.optimize.rules import optimize
+from dataflow.options import ErrorPolicy, LoaderOptions, OnError, default_memory_limit
+from dataflow.order.quality import Quality
+
+if TYPE_CHECKING:
+    from loaders.torch import TorchLoader
+
+__all__ = ["Pipeline", "concat", "from_arrow", "from_columns", "from_dataset", "read", "zip"]
+
+Row = dict[str, Any]
+
+
+class Pipeline(PipelineBase):
+    """An immutable description of what to read and what to do with it; nothing runs until a loader does.
+
+    Every verb returns a new pipeline, and raises PlanError on the line that is wrong.
+    """
+
+    # ---- columns
+
+    def select(self, *columns: str) -> Pipeline:
+        """Keep these columns, in this order."""
+        return self.then(Select(columns=columns))
+
+    def drop(self, *columns: str) -> Pipeline:
+        """Leave out these columns."""
+        return self.then(Drop(columns=columns))
+
+    def rename(self, names: Mapping[str, str]) -> Pipeline:
+        """Give columns new names: {"old": "new"}."""
+        return self.then(Rename(names=dict(names)))
+
+    def cast(self, types: Mapping[str, str | pa.DataType], *, safe: bool = True) -> Pipeline:
+        """Change types: {"label": "int64"}; a value that does not fit is a bad row, with `safe=False` cut off."""
+        return self.then(Cast(types={name: str(kind) for name, kind in types.items()}, safe=safe))
+
+    def nulls(self, *columns: str, value: int | float | str | bool = 0, mask: bool = False) -> Pipeline:
+        """Fill the nulls of these columns with `value`; with `mask`, add `<name>__mask`, True where one was present."""
+        return self.then(Nulls(columns=columns, value=value, mask=mask))
+
+    def pad(
+        self,
+        lengths: Mapping[str, int],
+        *,
+        value: int | float = 0,
+        truncate: bool = False,
+        mask: bool = False,
+    ) -> Pipeline:
+        """Bring list columns to a fixed length: {"tokens": 512}; with `mask`, add `<name>__mask`."""
+        return self.then(Pad(lengths=dict(lengths), value=value, truncate=truncate, mask=mask))
+
+    # ---- rows
+
+    def map(
+        self, function: Callable[..., Any], *, batched: bool = False, batch_size: int = 1024, add: bool = False,
+        rng: bool = False, schema: Types | None = None, key: str | None = None,
+    ) -> Pipeline:  # fmt: skip
+        """Let `function` make a new row of each row (a dict of NumPy scalars, arrays, str, bytes).
+
+        The dict it returns replaces the row, or adds to it with `add`. `batched`: it gets and returns columns, for
+        fixed blocks of `batch_size` rows. `rng`: it also gets a generator of the sample's own, named by `key`.
+        """
+        return self.then(
+            Map(
+                function=function,
+                batched=batched,
+                batch_size=batch_size,
+                add=add,
+                rng=rng,
+                schema_=schema,
+                draws=key,
+            )
+        )
+
+    def filter(self, condition: Condition, *, batched: bool = False) -> Pipeline:
+        """Keep the rows for which `condition` holds.
+
+        It is a function of a row (`batched`: of columns), an Arrow expression, or terms as [("label", ">", 3)].
+        """
+        return self.then(Filter(condition=condition, batched=batched))
+
+    def flat_map(
+        self,
+        function: Callable[..., Any],
+        *,
+        rng: bool = False,
+        schema: Types | None = None,
+        key: str | None = None,
+    ) -> Pipeline:
+        """Let `function` make any number of rows of each row."""
+        return self.then(FlatMap(function=function, rng=rng, schema_=schema, draws=key))
+
+    def take(self, rows: int) -> Pipeline:
+        """The first `rows` rows, in file order."""
+        return self.then(Take(rows=rows))
+
+    def skip(self, rows: int) -> Pipeline:
+        """All but the first `rows` rows, in file order."""
+        return self.then(Skip(rows=rows))
+
+    def split(self, parts: Mapping[str, float], by: str = "id") -> dict[str, Pipeline]:
+        """Parts by name and share, as {"train": 0.98, "val": 0.02}: the same rows when files are added.
+
+        `by="id"` goes by file name and place in the file, else by the value of a column.
+        """
+        ranges = split_ranges(parts)
+        if by != "id" and self.schema is not None and by not in self.schema.names:
+            self.select(by)  # raises, with near matches
+        return {name: self.then(Split(low=low, high=high, by=by)) for name, (low, high) in ranges.items()}
+
+    # ---- order
+
+    def shuffle(self, window: int | str = "64MB") -> Pipeline:
+        """Another order in every epoch: fragments are permuted, then rows in windows of bytes or rows.
+
+        "full" permutes single rows, for sources that read them cheaply.
+        """
+        return self.then(Shuffle(window=window))
+
+    def repeat(self, passes: int) -> Pipeline:
+        """Go through the rows `passes` times in an epoch."""
+        return self.then(Repeat(passes=passes))
+
+    def batch(
+        self, size: int | None = None, *, global_size: int | None = None, lanes: int | None = None,
+        remainder: Literal["drop", "pad", "keep"] = "drop",
+    ) -> Pipeline:  # fmt: skip
+        """Batches of `size` rows a rank, or of `global_size` rows over all ranks."""
+        return self.then(Batch(size=size, global_size=global_size, lanes=lanes, remainder=remainder))
+
+    # ---- asking
+
+    def count(self) -> int:
+        """How many rows one epoch has below batch; counts them where a function decides."""
+        return ask.count(self.node, self.seed_value or 0)
+
+    def counted(self) -> Pipeline:
+        """The same pipeline, its filters by function evaluated in one pass beforehand: lengths are then known."""
+        return Pipeline(ask.counted(self.node), seed_value=self.seed_value)
+
+    def shuffle_quality(self) -> Quality:
+        """How well the order of epoch 0 is mixed: rank correlation with file order, and mean displacement."""
+        return ask.quality(self.node, self.seed_value or 0)
+
+    def explain(self) -> str:
+        """The steps as they were written, and as the rules have rewritten them."""
+        return explain(self.node, optimize)
+
+    def to_spec(self) -> dict[str, Json]:
+        """The pipeline as plain data, which `flow.load_spec` reads back from YAML or JSON."""
+        return to_spec(self.node, self.seed_value)
+
+    def __getitem__(self, row: int) -> Row:
+        """Row `row` of the unshuffled pipeline at epoch 0, its operators applied.
+
+        Raises:
+            IndexError: there is no such row.
+            PlanError: the number of rows is not known, or one row may become several.
+        """
+        return ask.row(self.node, row, self.seed_value or 0)
+
+    # ---- running
+
+    def loader(
+        self, *, device: Any = None, rank: int | None = None, world_size: int | None = None, mesh: Any = None,
+        group: Any = None, ids: bool = False, memory_limit: int | str | None = None, threads: int | None = None,
+        prefetch: int | None = None, executor: str = "threads", collate: Callable[[dict[str, Any]], Any] | None = None,
+        on_error: OnError = "raise", max_errors: int | None = None, quarantine: str | Path | None = None,
+        trace: str | Path | None = None, output: Literal["torch", "numpy", "arrow"] = "torch",
+    ) -> TorchLoader:  # fmt: skip
+        """An iterable of batches: dicts of torch tensors, or (`output=`) of NumPy arrays, or Arrow record batches.
+
+        See docs/loader.md for every argument.
+
+        Raises:
+            PlanError: an argument is wrong, or the pipeline cannot be delivered as it is.
+        """
+        from dataflow.execute.pools import available_cores
+        from loaders.make import make_loader
+        from loaders.world import find_world
+
+        if executor != "threads":
+            raise PlanError(f"executor={executor!r} is unknown.", hint="use 'threads'")
+        limit = parse_bytes(memory_limit, "memory_limit") if isinstance(memory_limit, str) else memory_limit
+        options = LoaderOptions(
+            memory_limit=default_memory_limit() if limit is None else limit,
+            threads=available_cores() if threads is None else threads,
+            prefetch=128 if prefetch is None else prefetch,
+            ids=ids,
+            errors=ErrorPolicy(
+                on_error=on_error,
+                max_errors=max_errors,
+                quarantine=None if quarantine is None else Path(quarantine),
+            ),
+            trace=None if trace is None else Path(trace),
+        )
+        world = find_world(rank, world_size, mesh, group)
+        return make_loader(
+            self.node,
+            self.seed_value or 0,
+            options,
+            world,
+            group=group,
+            device=device,
+            collate=collate,
+            output=output,
+        )
+
+
+def read(
+    url: Url | Sequence[Url], *, format: str | Connector | None = None, columns: Sequence[str] | None = None,
+    filter: Condition | None = None, storage_options: Mapping[str, Json] | None = None, index: Url | None = None,
+    name: str | None = None,
+) -> Pipeline:  # fmt: skip
+    """Read files at a URL: one, a list, a folder, a glob or {000..099} pattern, on any fsspec store.
+
+    Args:
+        format: "parquet", "arrow", "tar", "jsonl", "folder" or a connector; by default told by the file names.
+        columns: those to read; all by default.
+        filter: as `Pipeline.filter`.
+        storage_options: for fsspec.
+        index: where the index of the files is kept, for a fleet to share.
+        name: of the source, in states and quarantine files.
+    """
+    source = FileSource(
+        url=url if isinstance(url, str | Path) else tuple(url), format=format, storage_options=storage_options,
+        index_url=index, name=name,
+    )  # fmt: skip
+    pipe = Pipeline(Read(data=source))
+    if filter is not None:
+        pipe = pipe.filter(filter)
+    return pipe if columns is None else pipe.select(*columns)
+
+
+def from_arrow(rows: Any, *, name: str | None = None) -> Pipeline:
+    """Read a pyarrow Table, RecordBatch or reader, or any object of Arrow's C stream; nothing is copied."""
+    return _from_memory(table_in_memory(rows), name)
+
+
+def from_columns(columns: Mapping[str, Any], *, name: str | None = None) -> Pipeline:
+    """Read columns in memory: arrays (rows, *shape), tensors, lists."""
+    return _from_memory(columns_in_memory(columns), name)
+
+
+def from_dataset(
+    dataset: MapStyle,
+    *,
+    columns: Sequence[str] | None = None,
+    schema: pa.Schema | None = None,
+    name: str | None = None,
+) -> Pipeline:
+    """Read any object with `__len__` and `__getitem__`, as a map-style torch Dataset."""
+    return _from_memory(
+        Dataset(data=dataset, columns=None if columns is None else tuple(columns), schema=schema), name
+    )
+
+
+def _from_memory(connector: InMemory | Dataset, name: str | None) -> Pipeline:
+    return Pipeline(Read(data=MemorySource(connector=connector, name=name)))
+
+
+def concat(*pipelines: Pipeline) -> Pipeline:
+    """The rows of the first, then those of the second, and so on."""
+    return _joined("concat", pipelines, Concat(inputs=tuple(pipe.node for pipe in pipelines)))
+
+
+def zip(*pipelines: Pipeline) -> Pipeline:
+    """Row i of every pipeline side by side as row i; all have the same number of rows."""
+    return _joined("zip", pipelines, Zip(inputs=tuple(pipe.node for pipe in pipelines)))
+
+
+def _joined(name: str, pipelines: Sequence[Pipeline], node: Node) -> Pipeline:
+    if not pipelines:
+        raise PlanError(f"{name}() has nothing to join.", hint=f"as {name}(a, b)")
+    for pipe in pipelines:
+        if pipe.seed_value is not None:
+            raise PlanError(
+                f"{name}: an input has a seed of its own.", hint=f"set it behind: {name}(...).seed(n)"
+            )
+        if any(step.traits.batches for step in walk(pipe.node)):
+            raise PlanError(f"{name}: an input makes batches.", hint=f"batch behind it: {name}(...).batch(n)")
+    made = Pipeline(node)
+    made.schema  # noqa: B018 - wrong columns fail here
+    return made

@@ -1,0 +1,10 @@
+"""What a pipeline is, before anything runs.
+
+block.py     Block: rows in delivery order on their way through operators
+draw.py      the random draws of an operator, keyed by sample
+node.py      Node and Traits: the questions that rules and engine ask an operator
+registry.py  operators by name
+pipeline.py  Plan building: the part of `flow.Pipeline` that holds a node
+spec.py      a pipeline as YAML, JSON or a dict, and back
+explain.py   a pipeline as a tree of text
+"""

@@ -1,0 +1,108 @@
+"""Rows in delivery order, on their way from the reader through the operators to a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from connectors.tensors import to_arrow
+
+__all__ = ["BadSample", "Block", "Column", "as_arrow", "concat_blocks"]
+
+Int64s = npt.NDArray[np.int64]
+Column = npt.NDArray[np.generic] | pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class BadSample:
+    """A row that an operator or a reader could not make: it is no longer in its block."""
+
+    origin: int  # row of the window, in delivery order
+    id: int  # sample id
+    operator: str
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows of one window in delivery order.
+
+    `columns` maps a name to an array of `rows` entries: NumPy (rows, *shape) for dense columns without
+    nulls, Arrow for all else. `ids` is int64 (rows,), or (rows, k) behind `zip` and `flat_map`. `origin` is
+    int64 (rows,), ascending: which row of the window each row came from; two rows of one origin are the
+    outputs of one `flat_map` call, in order. `owned` says that the dense columns are writable memory that
+    nobody else will read.
+    """
+
+    columns: Mapping[str, Column]
+    ids: Int64s
+    origin: Int64s
+    owned: bool = False
+    bad: tuple[BadSample, ...] = field(default=())
+
+    @property
+    def rows(self) -> int:
+        return len(self.origin)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(column.nbytes for column in self.columns.values())
+
+    def with_columns(self, columns: Mapping[str, Column], *, owned: bool = False) -> Block:
+        """The same rows with other columns."""
+        return replace(self, columns=columns, owned=owned)
+
+    def slice(self, start: int, stop: int) -> Block:
+        """Rows `start` to `stop`, without a copy; bad samples stay with the whole block."""
+        cut = {name: column[start:stop] for name, column in self.columns.items()}
+        return replace(self, columns=cut, ids=self.ids[start:stop], origin=self.origin[start:stop], bad=())
+
+    def take(self, index: Int64s) -> Block:
+        """The rows at `index`, copied."""
+        picked: dict[str, Column] = {
+            name: column[index] if isinstance(column, np.ndarray) else column.take(pa.array(index))
+            for name, column in self.columns.items()
+        }
+        return replace(self, columns=picked, ids=self.ids[index], origin=self.origin[index], owned=True)
+
+    def without(self, bad: Sequence[BadSample], keep: npt.NDArray[np.bool_]) -> Block:
+        """The rows where `keep` holds; `bad` says what became of the others."""
+        return replace(self.take(np.flatnonzero(keep)), bad=(*self.bad, *bad))
+
+    def record_batch(self) -> pa.RecordBatch:
+        """The columns as Arrow, without a copy for dense columns."""
+        names = list(self.columns)
+        arrays = [as_arrow(column) for column in self.columns.values()]
+        if not names:
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * self.rows, pa.struct([])))
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def as_arrow(column: Column) -> pa.Array:
+    """A column as an Arrow array; dense memory is shared."""
+    return to_arrow(column) if isinstance(column, np.ndarray) else column
+
+
+def concat_blocks(blocks: Sequence[Block]) -> Block:
+    """The rows of several blocks, one after the other; all have the same columns and types."""
+    if len(blocks) == 1:
+        return blocks[0]
+    columns: dict[str, Column] = {}
+    for name in blocks[0].columns:
+        parts = [block.columns[name] for block in blocks]
+        dense = [part for part in parts if isinstance(part, np.ndarray)]
+        if len(dense) == len(parts):
+            columns[name] = np.concatenate(dense)
+        else:
+            columns[name] = pa.concat_arrays([as_arrow(part) for part in parts])
+    return Block(
+        columns,
+        np.concatenate([block.ids for block in blocks]),
+        np.concatenate([block.origin for block in blocks]),
+        owned=True,
+        bad=tuple(bad for block in blocks for bad in block.bad),
+    )

@@ -1,0 +1,82 @@
+"""Calling a user's functions: over the rows or the columns of a block, and saying where they failed."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from connectors.tensors import shape_of, to_numpy
+from dataflow.errors import DataError, StageError
+from dataflow.graph.block import BadSample, Block, Column
+from dataflow.graph.rows import listed
+
+__all__ = ["call_rows", "columns_view", "function_name", "stage_error"]
+
+
+def function_name(function: object) -> str:
+    """`module:qualified.name` of a function, as a spec names it."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', None) or type(function).__module__}:{name}"
+
+
+def stage_error(operator: str, error: Exception, *, sample_id: int | None = None) -> StageError | DataError:
+    """`error` as a StageError that names the operator, the sample and the line that raised; it is the cause."""
+    if isinstance(error, StageError | DataError):
+        return error
+    frames = traceback.extract_tb(error.__traceback__)
+    location = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    row = "" if sample_id is None else f", sample {sample_id >> 40}:{sample_id & (1 << 40) - 1}"
+    wrapped = StageError(
+        f"{type(error).__name__}: {error}{row}",
+        operator=operator,
+        location=location,
+        hint="mend the function, or let the loader skip such rows with on_error='skip'",
+    )
+    wrapped.__cause__ = error
+    return wrapped
+
+
+def call_rows(
+    function: Callable[..., object], block: Block, operator: str, extra: Iterable[tuple[object, ...]] = ()
+) -> tuple[list[object], list[BadSample]]:
+    """Call `function` once a row; a row that fails gives None and a BadSample.
+
+    `extra` has further positional arguments for every row, or is empty.
+    """
+    results: list[object] = []
+    bad: list[BadSample] = []
+    rows = listed(block.columns, block.rows)
+    arguments: Sequence[tuple[object, ...]] = list(extra) or [()] * len(rows)
+    for place, (row, more) in enumerate(zip(rows, arguments, strict=True)):
+        try:
+            results.append(function(row, *more))
+        except Exception as error:
+            sample = first_id(block, place)
+            bad.append(
+                BadSample(
+                    int(block.origin[place]), sample, operator, stage_error(operator, error, sample_id=sample)
+                )
+            )
+            results.append(None)
+    return results, bad
+
+
+def first_id(block: Block, row: int) -> int:
+    """The sample id of a row; the first of them behind `zip` and `flat_map`."""
+    return int(block.ids[row]) if block.ids.ndim == 1 else int(block.ids[row, 0])
+
+
+def columns_view(block: Block) -> dict[str, npt.NDArray[np.generic] | list[object]]:
+    """The columns for a batched function: arrays (rows, *shape) where dense and without nulls, else lists."""
+    return {name: _view(column) for name, column in block.columns.items()}
+
+
+def _view(column: Column) -> npt.NDArray[np.generic] | list[object]:
+    if isinstance(column, np.ndarray):
+        return column
+    if column.null_count == 0 and shape_of(column.type) is not None:
+        return to_numpy(column)
+    return [row["value"] for row in listed({"value": column}, len(column))]

@@ -1,0 +1,213 @@
+"""Node: one step of a pipeline, a frozen fact that answers questions about itself.
+
+Rules and engine ask a node what it does to rows and columns (`traits`), what comes out (`infer`), what it
+does to the order (`arrange`) and to a block of rows (`apply`). They never ask what type it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connectors.contract import Json
+from dataflow.errors import InternalError
+from dataflow.graph.block import Block
+from dataflow.graph.draw import Draw
+from dataflow.index.index import Index
+from dataflow.order.stream import Stream
+
+__all__ = ["NameRows", "Node", "Source", "Traits", "walk"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What rules and engine ask an operator about itself.
+
+    `reads` and `writes` are column names, None for "any". `chunk` is the number of rows that the kernel
+    wants together (fixed blocks of a window), None where rows may come in any grouping.
+    """
+
+    kernel: bool = False  # has work to do on blocks (`apply`)
+    keeps_rows: bool = True  # row i of the output is row i of the input
+    keeps_columns: bool = True  # columns that it does not write pass through
+    row_wise: bool = True  # an output row depends on its own input row only
+    random: bool = False
+    holds_gil: bool = False
+    changes_order: bool = False  # shuffle, repeat
+    counts_rows: bool = False  # needs to know how many rows its inputs have
+    joins: bool = False  # has several inputs
+    pairs: bool = False  # row i comes from row i of every input
+    filters: bool = False  # gives each row or leaves it out
+    selects: bool = False  # its kept rows are found in one pass beforehand
+    shuffles: bool = False
+    many: bool = False  # may give several rows of one
+    needs_schema: bool = False  # what comes out is known when its function has run once (`probe`)
+    whole_window: bool = False  # the kernel wants all rows of a window at once
+    batches: bool = False  # makes batches: nothing but batch operators may follow
+    after_batch: bool = False  # may stand behind `batch`
+    reads: frozenset[str] | None = frozenset()
+    writes: frozenset[str] | None = frozenset()
+    chunk: int | None = None
+
+
+# From sample ids to the file of each row (its name relative to the root) and the row's number in it.
+NameRows = Callable[[npt.NDArray[np.int64]], tuple[list[str], npt.NDArray[np.int64]]]
+
+
+class Source(Protocol):
+    """Where rows come from."""
+
+    @property
+    def index(self) -> Index:
+        """The index of the source; opened when first asked for."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Node:
+    """A step of a pipeline over the steps that feed it. Fields other than `inputs` are its arguments."""
+
+    inputs: tuple[Node, ...] = field(default=(), repr=False)
+    kind: ClassVar[str] = ""
+
+    @property
+    def input(self) -> Node:
+        return self.inputs[0]
+
+    @property
+    def traits(self) -> Traits:
+        return Traits()
+
+    @property
+    def source(self) -> Source | None:
+        """The source whose rows begin here, where one does."""
+        return None
+
+    @property
+    def key(self) -> str | None:
+        """The name of its random draws: the user's `key=`, or the one given before the first rule."""
+        return None
+
+    @cached_property
+    def schema(self) -> pa.Schema | None:
+        """The schema that comes out, None where only running can tell."""
+        return self.infer([feed.schema for feed in self.inputs])
+
+    def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
+        """The schema that comes out, given those that go in; None where only running can tell.
+
+        Raises:
+            PlanError: a column name or type does not fit.
+        """
+        return schemas[0]
+
+    def order_fact(self) -> Json:
+        """What of this step shapes the order of rows, for the state to compare; None where nothing does."""
+        return None
+
+    def with_source(self, source: Source) -> Node:
+        """A step that reads, over another source."""
+        raise InternalError(f"{self.kind} reads no source.")
+
+    def needs(self, wanted: frozenset[str] | None) -> tuple[frozenset[str] | None, ...]:
+        """The columns that each input must give where `wanted` ones are asked of this step; None for all."""
+        traits = self.traits
+        if wanted is None or traits.reads is None or traits.writes is None:
+            return (None,) * len(self.inputs)
+        kept = wanted - traits.writes if traits.keeps_columns else frozenset()
+        return (kept | traits.reads,) * len(self.inputs)
+
+    def narrowed(self, wanted: frozenset[str]) -> Node:
+        """This step where only `wanted` columns are asked of it, over inputs that were narrowed already."""
+        return self
+
+    def fused(self, below: Node) -> Node | None:
+        """One step that does what `below` and then this one do, or None where there is none."""
+        return None
+
+    def counted_before(self) -> Node:
+        """A filter whose kept rows are found in one pass beforehand."""
+        raise InternalError(f"{self.kind} is no filter.")
+
+    def for_outputs(self) -> Node:
+        """A shuffle as it is behind an operator that makes several rows of one."""
+        raise InternalError(f"{self.kind} is no shuffle.")
+
+    @property
+    def window_size(self) -> int | str:
+        """For a step that shuffles: its window in rows, in bytes as text, or "full"."""
+        raise InternalError(f"{self.kind} has no window.")
+
+    def with_window(self, window: int | str) -> Node:
+        """A step that shuffles, with its window in rows."""
+        raise InternalError(f"{self.kind} has no window.")
+
+    @property
+    def expression(self) -> pc.Expression | None:
+        """The condition of a filter as an Arrow expression, where it is one."""
+        return None
+
+    @property
+    def selection_basis(self) -> Node:
+        """For a step that `selects`: what the pass that finds its kept rows evaluates."""
+        raise InternalError(f"{self.kind} selects nothing.")
+
+    @property
+    def selection_key(self) -> str | None:
+        """For a step that `selects`: a text that decides the result beside the data; None where there is none."""
+        return None
+
+    def selected(self, block: Block, named: NameRows) -> npt.NDArray[np.bool_]:
+        """For a step that `selects`: bool (rows,), which rows of a block of its basis are kept."""
+        raise InternalError(f"{self.kind} selects nothing.")
+
+    def keyed(self, key: str) -> Self:
+        """The same step with its random draws named."""
+        return self
+
+    def resolved_with(self, schema: pa.Schema) -> Self:
+        """The same step, which knows now what it gives."""
+        raise InternalError(f"{self.kind} asks for no schema.")
+
+    def probe(self, block: Block, draw: Draw) -> pa.Schema:
+        """What a step that `needs_schema` gives for the first rows of the source."""
+        raise InternalError(f"{self.kind} asks for no schema.")
+
+    def arrange(self, streams: Sequence[Stream]) -> Stream:
+        """What the step does to the order of rows; by default nothing."""
+        return streams[0]
+
+    def apply(self, block: Block, draw: Draw) -> Block:
+        """The kernel: a block of rows in, a block of rows out. Pure; runs on any thread."""
+        raise InternalError(f"{self.kind} has no kernel.")
+
+    def label(self) -> str:
+        """The step as one line of text: its name and the arguments that differ from their defaults."""
+        shown = []
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.name != "inputs" and f.repr and value != f.default:
+                shown.append(f"{f.name}={_short(value)}")
+        return f"{self.kind}({', '.join(shown)})"
+
+    def over(self, *inputs: Node) -> Self:
+        """The same step over other inputs."""
+        return replace(self, inputs=inputs)
+
+
+def _short(value: object) -> str:
+    if callable(value):
+        return str(getattr(value, "__qualname__", type(value).__qualname__))
+    text = repr(value) if not isinstance(value, pa.Schema) else "{" + ", ".join(value.names) + "}"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def walk(node: Node) -> list[Node]:
+    """All steps below and including `node`, inputs first, depth first: the order of ordinals and leaves."""
+    return [step for feed in node.inputs for step in walk(feed)] + [node]

@@ -1,0 +1,113 @@
+"""What a saved state keeps of a source, and how a resume fits the source to it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from connectors.contract import Json
+from dataflow.errors import DataError, PlanError
+from dataflow.index.changes import Bools, places_in, same_content
+from dataflow.index.index import FileTable, Index, Int64s
+from dataflow.index.subset import appended, restrict
+
+__all__ = ["Resumed", "compare", "identity"]
+
+logger = logging.getLogger("dataflow.index")
+
+_MOST_NAMES = 10
+
+
+class Resumed(NamedTuple):
+    """A source at a resume: `now` in the epoch that was begun, `later` in the next ones."""
+
+    now: Index
+    later: Index
+
+
+def identity(index: Index, number: int) -> dict[str, Json]:
+    """What a state keeps of source `number`: name, number, hash, rows and files, about 100 bytes of JSON."""
+    return {
+        "name": index.name,
+        "number": number,
+        "hash": index.hash,
+        "rows": index.rows,
+        "files": len(index.files),
+    }
+
+
+def compare(
+    saved: Mapping[str, Json],
+    index: Index,
+    lookup: Callable[[str], FileTable | None],
+    *,
+    new_files: bool = False,
+) -> Resumed:
+    """Fit a source to the one that `saved` is the identity of.
+
+    `lookup` gives the file table of a hash, as `find_files`. New files are left out with a warning; with
+    `new_files` they join `later`, behind the old ones. Whoever saves states of `later` calls
+    `keep_files(later)` before, so that the next resume finds it.
+
+    Raises:
+        DataError: files are gone or changed; names them.
+        PlanError: the source differs and its old index cannot be found, or was cut into other fragments.
+    """
+    content = str(saved["hash"])
+    if content == index.hash:
+        return Resumed(index, index)
+    old = lookup(content)
+    if old is None:
+        raise PlanError(
+            f"source {index.name!r} is not as it was saved: {saved['files']} files with {saved['rows']} rows "
+            f"then, {len(index.files)} with {index.rows} now, and its old index {content} is not found.",
+            hint="pass index= with the place where the run that saved the state kept its index",
+        )
+    places = places_in(index.files, old)
+    _refuse_lost(index, old, places)
+    now = restrict(index, old)
+    if now.hash != content:
+        raise PlanError(
+            f"source {index.name!r} has the same files, but they are cut into other fragments than saved.",
+            hint="use the format options and the version of the run that saved the state",
+        )
+    new = np.setdiff1d(np.arange(len(index.files)), places)
+    if not len(new):
+        return Resumed(now, now)
+    if new_files:
+        return Resumed(now, appended(index, old))
+    logger.warning(
+        "source %r has %d new files, which are left out: %s", index.name, len(new), _names(index.files, new)
+    )
+    return Resumed(now, now)
+
+
+def _refuse_lost(index: Index, old: FileTable, places: Int64s) -> None:
+    there = places >= 0
+    gone = np.flatnonzero(~there)
+    changed = np.flatnonzero(there & ~_same(index, old, places))
+    parts = []
+    if len(gone):
+        parts.append(f"{len(gone)} files are gone: {_names(old, gone)}")
+    if len(changed):
+        parts.append(f"{len(changed)} files have changed: {_names(old, changed)}")
+    if parts:
+        raise DataError(
+            f"source {index.name!r} is not as it was saved: {'; '.join(parts)}.",
+            hint="put the files back as they were, or start anew without the state",
+        )
+
+
+def _same(index: Index, old: FileTable, places: Int64s) -> Bools:
+    same = same_content(old, index.files, places)
+    if index.connector.traits.scans == "file":
+        same &= old.rows == index.files.rows[places]
+    return same
+
+
+def _names(files: FileTable, numbers: Int64s) -> str:
+    names = [files.name(int(n)) for n in numbers[:_MOST_NAMES]]
+    return ", ".join(names) + (", ..." if len(numbers) > _MOST_NAMES else "")

@@ -1,0 +1,47 @@
+"""The operators, one file each: what the user writes, the frozen node, and its kernel together.
+
+To add one, write its file and name it here; `dataflow/fluent.py` gives it its place among the verbs of
+`flow.Pipeline`. docs/operators.md walks through an example.
+"""
+
+from dataflow.ops import (
+    batch,
+    cast,
+    concat,
+    drop,
+    filter,
+    flat_map,
+    map,
+    nulls,
+    pad,
+    read,
+    rename,
+    repeat,
+    select,
+    shuffle,
+    skip,
+    split,
+    take,
+    zip,
+)
+
+__all__ = [
+    "batch",
+    "cast",
+    "concat",
+    "drop",
+    "filter",
+    "flat_map",
+    "map",
+    "nulls",
+    "pad",
+    "read",
+    "rename",
+    "repeat",
+    "select",
+    "shuffle",
+    "skip",
+    "split",
+    "take",
+    "zip",
+]

@@ -1,0 +1,48 @@
+"""Batch: how many rows make a step, over all ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dataflow.errors import PlanError
+from dataflow.graph.node import Node, Traits
+from dataflow.graph.registry import register
+
+__all__ = ["REMAINDERS", "Batch"]
+
+REMAINDERS = ("drop", "pad", "keep")
+
+
+@register("batch")
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Batch(Node):
+    """Rows in global batches of `global_size`, or of `size` on every rank of the first start.
+
+    `lanes` is the number of independently read parts (default: the world size of the first start).
+    `remainder` says what becomes of the rows behind the last whole batch: "drop", "pad" or "keep".
+    """
+
+    size: int | None = None
+    global_size: int | None = None
+    lanes: int | None = None
+    remainder: str = "drop"
+
+    def __post_init__(self) -> None:
+        if (self.size is None) == (self.global_size is None):
+            raise PlanError(
+                f"batch(size={self.size}, global_size={self.global_size}) needs exactly one of the two.",
+                hint="batch(32) is 32 a rank, batch(global_size=1024) is 1024 over all ranks",
+            )
+        for name, value in (("size", self.size), ("global_size", self.global_size), ("lanes", self.lanes)):
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+                raise PlanError(
+                    f"batch({name}={value!r}) is no whole number over 0.", hint="give one, as batch(32)"
+                )
+        if self.remainder not in REMAINDERS:
+            raise PlanError(
+                f"batch(remainder={self.remainder!r}) is unknown.", hint="use 'drop', 'pad' or 'keep'"
+            )
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(batches=True, row_wise=False)

@@ -1,0 +1,94 @@
+"""Cast: change the types of columns, refusing to lose values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dataflow.errors import PlanError
+from dataflow.graph.block import Block, Column, as_arrow
+from dataflow.graph.columns import check_columns
+from dataflow.graph.draw import Draw
+from dataflow.graph.node import Node, Traits
+from dataflow.graph.registry import register
+
+__all__ = ["Cast", "data_type"]
+
+
+def data_type(kind: str | pa.DataType) -> pa.DataType:
+    """An Arrow type from its name: "int32", "float16", "string", "timestamp[us]", "list<int64>", "int32[512]".
+
+    `int32[512]` is a fixed-size list. Whatever Arrow prints for one of these types is understood.
+
+    Raises:
+        PlanError: the name is unknown.
+    """
+    if isinstance(kind, pa.DataType):
+        return kind
+    text = str(kind).strip()
+    if text.startswith(("list<", "large_list<")) and text.endswith(">"):
+        outer, inner = text[:-1].split("<", 1)
+        item = data_type(inner.split(": ", 1)[-1])
+        return pa.list_(item) if outer == "list" else pa.large_list(item)
+    if text.startswith("fixed_size_list<") and "]" in text:
+        inner, size = text[len("fixed_size_list<") :].rstrip(">").rstrip("]").rsplit("[", 1)
+        return pa.list_(data_type(inner.split(": ", 1)[-1].rstrip(">")), int(size))
+    if text.endswith("]") and text.rsplit("[", 1)[1][:-1].isdigit():
+        inner, size = text[:-1].rsplit("[", 1)
+        return pa.list_(data_type(inner), int(size))
+    aliases = {"float16": "halffloat", "float32": "float", "float64": "double", "str": "string"}
+    try:
+        return pa.type_for_alias(aliases.get(text, text))
+    except ValueError:
+        raise PlanError(
+            f"{kind!r} is no type.", hint="use a name as 'int64', 'float16', 'string' or 'int32[512]'"
+        ) from None
+
+
+@register("cast")
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cast(Node):
+    """Change the type of each column named by the keys of `types` to the Arrow type that is its value.
+
+    A value that the new type cannot hold makes its row a bad row (`safe`), or is cut off.
+    """
+
+    types: Mapping[str, str]
+    safe: bool = True
+
+    def __post_init__(self) -> None:
+        check_columns("cast", self.types, None)
+        for kind in self.types.values():
+            data_type(kind)
+
+    @property
+    def traits(self) -> Traits:
+        names = frozenset(self.types)
+        return Traits(kernel=True, reads=names, writes=names)
+
+    def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
+        schema = schemas[0]
+        if schema is None:
+            return None
+        check_columns("cast", self.types, schema)
+        for name, kind in self.types.items():
+            place = schema.get_field_index(name)
+            target = data_type(kind)
+            try:
+                pa.nulls(0, schema.field(name).type).cast(target, safe=self.safe)
+            except pa.ArrowException as error:
+                raise PlanError(
+                    f"cast: column {name!r} is {schema.field(name).type} and has no way to {target}.",
+                    hint="use map for a conversion of your own",
+                ) from error
+            schema = schema.set(place, pa.field(name, target))
+        return schema
+
+    def apply(self, block: Block, draw: Draw) -> Block:
+        columns: dict[str, Column] = dict(block.columns)
+        for name, kind in self.types.items():
+            columns[name] = pc.cast(as_arrow(columns[name]), data_type(kind), safe=self.safe)
+        return block.with_columns(columns)

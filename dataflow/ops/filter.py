@@ -1,0 +1,198 @@
+"""Filter: keep the rows for which a condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connectors.contract import Json
+from dataflow.errors import PlanError, near
+from dataflow.graph.block import BadSample, Block
+from dataflow.graph.calls import call_rows, columns_view, function_name
+from dataflow.graph.draw import Draw
+from dataflow.graph.node import NameRows, Node, Traits
+from dataflow.graph.registry import register
+
+__all__ = ["Condition", "Filter", "columns_read", "expression_of"]
+
+Term = tuple[str, str, object]
+Condition = pc.Expression | Sequence[Term] | Sequence[Sequence[Term]] | Callable[..., object]
+_OPERATORS = ("=", "==", "!=", "<", ">", "<=", ">=", "in", "not in")
+
+
+def expression_of(condition: Condition) -> pc.Expression | None:
+    """An Arrow expression, from one or from terms as [("label", ">", 3), ...] (all of them must hold; a list of
+    such lists is an "or" of "and"s); None for a function.
+
+    Raises:
+        PlanError: it is none of the three.
+    """
+    if isinstance(condition, pc.Expression):
+        return condition
+    if callable(condition):
+        return None
+    try:
+        groups = [condition] if isinstance(condition[0][0], str) else condition
+        whole: pc.Expression | None = None
+        for group in groups:
+            part: pc.Expression | None = None
+            for term in group:
+                part = _term(term) if part is None else part & _term(term)
+            assert part is not None
+            whole = part if whole is None else whole | part
+    except (TypeError, IndexError, ValueError, AssertionError, pa.ArrowException) as error:
+        raise PlanError(
+            f"filter: {condition!r} is no condition.",
+            hint="use a function, an Arrow expression, or terms as [('label', '>', 3)]",
+        ) from error
+    return whole
+
+
+def _term(term: Sequence[object]) -> pc.Expression:
+    name, operator, value = term
+    if operator not in _OPERATORS:
+        raise PlanError(
+            f"filter: {operator!r} is no operator.", hint=near(str(operator), _OPERATORS, what="operator")
+        )
+    field = pc.field(str(name))
+    if operator in ("in", "not in"):
+        found = field.isin(list(value))  # type: ignore[call-overload]
+        return found if operator == "in" else ~found
+    made: pc.Expression = {
+        "=": field.__eq__, "==": field.__eq__, "!=": field.__ne__, "<": field.__lt__,
+        ">": field.__gt__, "<=": field.__le__, ">=": field.__ge__,
+    }[str(operator)](value)  # fmt: skip
+    return made
+
+
+def columns_read(expression: pc.Expression, schema: pa.Schema) -> frozenset[str]:
+    """The columns that an expression reads: those without which it cannot be evaluated.
+
+    Raises:
+        PlanError: it names a column that is not there, or compares types that do not compare.
+    """
+    empty = schema.empty_table()
+    try:
+        empty.filter(expression)
+    except pa.ArrowException as error:
+        missing = str(error).partition("FieldRef.Name(")[2].partition(")")[0]
+        if missing and missing not in schema.names:
+            raise PlanError(
+                f"filter: there is no column {missing!r}.", hint=near(missing, schema.names, what="column")
+            ) from error
+        raise PlanError(
+            f"filter: {expression} cannot be evaluated: {error}", hint="check the types"
+        ) from error
+    needed = set()
+    for name in schema.names:
+        try:
+            empty.drop_columns([name]).filter(expression)
+        except pa.ArrowException:
+            needed.add(name)
+    return frozenset(needed)
+
+
+@register("filter")
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Filter(Node):
+    """Keep the rows for which `condition` holds; a null is not kept.
+
+    With `counted`, the kept rows are found in one pass beforehand: the length is then known and lanes are equal.
+    A rule sets it for conditions on columns of the source; `basis` is then what that pass reads.
+    """
+
+    condition: Condition
+    batched: bool = False
+    counted: bool = False
+    basis: Node | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if expression_of(self.condition) is not None and self.batched:
+            raise PlanError("filter(batched=True) is for functions.", hint="leave it out")
+
+    @property
+    def expression(self) -> pc.Expression | None:
+        """The condition as an Arrow expression, None for a function."""
+        return expression_of(self.condition)
+
+    @property
+    def traits(self) -> Traits:
+        function = callable(self.condition) and not isinstance(self.condition, pc.Expression)
+        return Traits(
+            kernel=not self.counted, keeps_rows=self.counted, selects=self.counted, filters=True,
+            holds_gil=function, reads=None if function else self._reads(),
+        )  # fmt: skip
+
+    def _reads(self) -> frozenset[str] | None:
+        schema, expression = self.input.schema, self.expression
+        return columns_read(expression, schema) if schema is not None and expression is not None else None
+
+    def order_fact(self) -> Json:
+        return self.selection_key or function_name(self.condition)
+
+    def counted_before(self) -> Node:
+        return replace(self, counted=True, basis=self.input)
+
+    def needs(self, wanted: frozenset[str] | None) -> tuple[frozenset[str] | None, ...]:
+        # The pass that finds the kept rows reads its own columns.
+        return (wanted,) if self.counted else Node.needs(self, wanted)
+
+    def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
+        expression = self.expression
+        if schemas[0] is not None and expression is not None and not self.counted:
+            columns_read(expression, schemas[0])
+        return schemas[0]
+
+    @property
+    def selection_basis(self) -> Node:
+        return self.basis if self.basis is not None else self.input
+
+    @property
+    def selection_key(self) -> str | None:
+        expression = self.expression
+        return None if expression is None else f"filter {expression}"
+
+    def selected(self, block: Block, named: NameRows) -> npt.NDArray[np.bool_]:
+        mask, bad = self.keeps(block)
+        if bad:
+            raise bad[0].error
+        return mask
+
+    def keeps(self, block: Block) -> tuple[npt.NDArray[np.bool_], list[BadSample]]:
+        """Which rows are kept, bool (rows,), and the rows that could not be decided."""
+        expression = self.expression
+        if expression is not None:
+            table = (
+                pa.table({"keep": np.arange(block.rows)})
+                if not block.columns
+                else pa.Table.from_batches([block.record_batch()])
+            )
+            numbered = table.append_column("__row__", pa.array(np.arange(block.rows)))
+            kept = numbered.filter(expression).column("__row__").to_numpy()
+            mask = np.zeros(block.rows, np.bool_)
+            mask[kept] = True
+            return mask, []
+        function: Callable[..., object] = self.condition  # type: ignore[assignment]
+        if self.batched:
+            return _as_mask(function(columns_view(block)), block, function), []
+        results, bad = call_rows(function, block, "filter")
+        mask = np.fromiter((bool(result) for result in results), np.bool_, block.rows)
+        return mask, bad
+
+    def apply(self, block: Block, draw: Draw) -> Block:
+        mask, bad = self.keeps(block)
+        return block if mask.all() else block.without(bad, mask)
+
+
+def _as_mask(result: object, block: Block, function: Callable[..., object]) -> npt.NDArray[np.bool_]:
+    mask = np.asarray(result)
+    if mask.shape != (block.rows,) or mask.dtype != np.bool_:
+        raise TypeError(
+            f"{function_name(function)} returned {mask.dtype} {mask.shape}, not bool ({block.rows},)"
+        )
+    return mask

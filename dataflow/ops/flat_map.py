@@ -1,0 +1,124 @@
+"""FlatMap: several rows, or none, of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self, cast
+
+import numpy as np
+import pyarrow as pa
+
+from connectors.contract import Json
+from dataflow.errors import PlanError, StageError
+from dataflow.graph.block import BadSample, Block
+from dataflow.graph.calls import call_rows, first_id, function_name
+from dataflow.graph.columns import check_new_names
+from dataflow.graph.draw import Draw
+from dataflow.graph.node import Node, Traits
+from dataflow.graph.registry import register
+from dataflow.graph.rows import Row, columns_of, infer_schema
+from dataflow.ops.map import Types, declared_schema
+
+__all__ = ["FlatMap"]
+
+
+@register("flat_map")
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FlatMap(Node):
+    """`function` of a row returns any number of rows (dicts), which take its place.
+
+    `__id__` gets a second column: the number of the row among those of its call. `schema` as in `map`.
+    """
+
+    function: Callable[..., object]
+    schema_: Types | None = None
+    rng: bool = False
+    draws: str | None = None
+    resolved: pa.Schema | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise PlanError(f"flat_map({self.function!r}) is no function.", hint="give a function of one row")
+        if self.declared is not None:
+            check_new_names("flat_map", self.declared.names)
+
+    @property
+    def declared(self) -> pa.Schema | None:
+        """The columns of the rows that come out, as far as they are known."""
+        return self.resolved if self.resolved is not None else declared_schema(self.schema_)
+
+    @property
+    def key(self) -> str | None:
+        return self.draws
+
+    @property
+    def traits(self) -> Traits:
+        writes = None if self.declared is None else frozenset(self.declared.names)
+        return Traits(
+            kernel=True, keeps_rows=False, many=True, keeps_columns=False, holds_gil=True, random=self.rng,
+            reads=None, writes=writes, needs_schema=self.declared is None,
+        )  # fmt: skip
+
+    def keyed(self, key: str) -> Self:
+        return replace(self, draws=key)
+
+    def resolved_with(self, schema: pa.Schema) -> Self:
+        return replace(self, resolved=schema)
+
+    def order_fact(self) -> Json:
+        return function_name(self.function)
+
+    def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
+        return self.declared
+
+    def probe(self, block: Block, draw: Draw) -> pa.Schema:
+        """The schema of the rows that the function returns for the rows of a block."""
+        groups, bad = self._call(block, draw)
+        rows = [row for group in groups for row in group]
+        if not rows and bad:
+            raise bad[0].error
+        if not rows:
+            raise PlanError(
+                f"{self._name} returned no row for the first {block.rows} rows, so that its columns are unknown.",
+                hint="give schema={...}",
+            )
+        return infer_schema(rows, self._name)
+
+    def apply(self, block: Block, draw: Draw) -> Block:
+        groups, bad = self._call(block, draw)
+        counts = np.fromiter(map(len, groups), np.int64, len(groups))
+        source = np.repeat(np.arange(block.rows), counts)
+        sub = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
+        columns = columns_of([row for group in groups for row in group], cast(pa.Schema, self.declared))
+        ids = np.column_stack([block.ids.reshape(block.rows, -1)[source], sub])
+        return Block(columns, ids, block.origin[source], owned=True, bad=(*block.bad, *bad))
+
+    @property
+    def _name(self) -> str:
+        return f"flat_map({function_name(self.function)})"
+
+    def _call(self, block: Block, draw: Draw) -> tuple[list[list[Row]], list[BadSample]]:
+        extra: Iterable[tuple[object, ...]] = ()
+        if self.rng:
+            subs = block.ids[:, -1] if block.ids.ndim > 1 else np.zeros(block.rows, np.int64)
+            extra = [(draw.generator(first_id(block, row), int(subs[row])),) for row in range(block.rows)]
+        results, bad = call_rows(
+            lambda row, *more: self._listed(self.function(row, *more)), block, self._name, extra
+        )
+        return [cast(list[Row], result) if result is not None else [] for result in results], bad
+
+    def _listed(self, result: object) -> list[Mapping[str, object]]:
+        if isinstance(result, Mapping) or not isinstance(result, Iterable):
+            raise StageError(
+                f"returned {type(result).__name__}, not a list of rows.", operator=self._name,
+                hint="return a list of dicts, or yield them",
+            )  # fmt: skip
+        rows = list(result)
+        for row in rows:
+            if not isinstance(row, Mapping):
+                raise StageError(
+                    f"returned a list with a {type(row).__name__}, not a dict.", operator=self._name,
+                    hint="return a list of dicts",
+                )  # fmt: skip
+        return rows

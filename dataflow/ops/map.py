@@ -1,0 +1,213 @@
+"""Map: a Python function over rows, or over blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self, cast
+
+import numpy as np
+import pyarrow as pa
+
+from connectors.contract import Json
+from connectors.tensors import shape_of
+from dataflow.errors import PlanError, StageError
+from dataflow.graph.block import BadSample, Block, Column, as_arrow
+from dataflow.graph.calls import call_rows, columns_view, first_id, function_name, stage_error
+from dataflow.graph.columns import check_new_names
+from dataflow.graph.draw import Draw
+from dataflow.graph.node import Node, Traits
+from dataflow.graph.registry import register
+from dataflow.graph.rows import Row, columns_of, infer_schema, plain_value
+from dataflow.ops.cast import data_type
+
+__all__ = ["Map", "declared_schema"]
+
+Types = Mapping[str, str | pa.DataType] | pa.Schema
+
+
+def declared_schema(types: Types | None) -> pa.Schema | None:
+    """A schema from `schema=`: a pyarrow.Schema, or types by column name; None stays None."""
+    if types is None or isinstance(types, pa.Schema):
+        return types
+    return pa.schema([(name, data_type(kind)) for name, kind in types.items()])
+
+
+@register("map")
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Map(Node):
+    """The dict that `function` returns replaces the row, or adds to it with `add`.
+
+    Per row: the function gets a dict of NumPy scalars, arrays, str and bytes. `batched`: a dict of arrays (rows,
+    *shape) and lists, for blocks of `batch_size` rows of a window; it returns columns of that length. With `rng`
+    it also gets a numpy.random.Generator of the sample's own (of the block's first sample where `batched`).
+
+    `schema` says what is returned; without it, what the first rows of the source give is what all must give.
+    `resolved` is that, set when training starts.
+    """
+
+    function: Callable[..., object]
+    batched: bool = False
+    batch_size: int = 1024
+    add: bool = False
+    rng: bool = False
+    schema_: Types | None = None
+    draws: str | None = field(default=None)
+    resolved: pa.Schema | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise PlanError(f"map({self.function!r}) is no function.", hint="give a function of one row")
+        if not isinstance(self.batch_size, int) or self.batch_size < 1:
+            raise PlanError(
+                f"map(batch_size={self.batch_size!r}) is no number of rows.", hint="give 1 or more"
+            )
+        if self.declared is not None:
+            check_new_names("map", self.declared.names)
+
+    @property
+    def declared(self) -> pa.Schema | None:
+        """What the function returns, as far as it is known."""
+        return self.resolved if self.resolved is not None else declared_schema(self.schema_)
+
+    @property
+    def key(self) -> str | None:
+        return self.draws
+
+    @property
+    def traits(self) -> Traits:
+        writes = None if self.declared is None else frozenset(self.declared.names)
+        return Traits(
+            kernel=True, keeps_columns=self.add, random=self.rng, holds_gil=True, reads=None, writes=writes,
+            chunk=self.batch_size if self.batched else None, needs_schema=self.declared is None,
+        )  # fmt: skip
+
+    def keyed(self, key: str) -> Self:
+        return replace(self, draws=key)
+
+    def resolved_with(self, schema: pa.Schema) -> Self:
+        return replace(self, resolved=schema)
+
+    def order_fact(self) -> Json:
+        # Named draws are part of what a sample is; the function itself may change between runs.
+        return self.draws if self.rng else None
+
+    def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
+        made = self.declared
+        if made is None or not self.add:
+            return made
+        return None if schemas[0] is None else _added(schemas[0], made)
+
+    def probe(self, block: Block, draw: Draw) -> pa.Schema:
+        """The schema of what the function returns for the rows of a block.
+
+        Raises:
+            StageError, PlanError: the function fails for all of them, or returns what has no type.
+        """
+        if self.batched:
+            columns = self._call_block(block, draw)
+            return pa.schema([(name, as_arrow(column).type) for name, column in columns.items()])
+        results, bad = self._call_rows(block, draw)
+        rows = [cast(Row, result) for result in results if result is not None]
+        if not rows:
+            raise bad[0].error
+        return infer_schema(rows, self._name)
+
+    def apply(self, block: Block, draw: Draw) -> Block:
+        if self.batched:
+            made, bad = self._call_block(block, draw), []
+            kept = block
+        else:
+            results, bad = self._call_rows(block, draw)
+            good = np.fromiter((result is not None for result in results), np.bool_, block.rows)
+            kept = block.without(bad, good) if bad else block
+            rows = [cast(Row, result) for result in results if result is not None]
+            made = columns_of(rows, cast(pa.Schema, self.declared))
+        columns = {**kept.columns, **made} if self.add else made
+        return kept.with_columns(columns, owned=not self.add and not self.batched)
+
+    @property
+    def _name(self) -> str:
+        return f"map({function_name(self.function)})"
+
+    def _call_rows(self, block: Block, draw: Draw) -> tuple[list[object], list[BadSample]]:
+        extra = [(_generator(block, row, draw),) for row in range(block.rows)] if self.rng else []
+        results, bad = call_rows(self.function, block, self._name, extra)
+        failed = {sample.origin for sample in bad}
+        for place, result in enumerate(results):
+            if not isinstance(result, Mapping) and int(block.origin[place]) not in failed:
+                raise _wrong_result(self._name, result)
+        return results, bad
+
+    def _call_block(self, block: Block, draw: Draw) -> dict[str, Column]:
+        extra = (_generator(block, 0, draw),) if self.rng else ()
+        try:
+            result = self.function(columns_view(block), *extra)
+        except Exception as error:
+            raise stage_error(self._name, error) from error
+        if not isinstance(result, Mapping):
+            raise _wrong_result(self._name, result)
+        schema = self.declared
+        if schema is not None and set(result) != set(schema.names):
+            raise StageError(
+                f"returned the columns {sorted(result)}, not {sorted(schema.names)}.", operator=self._name,
+                hint="return the same columns for every block",
+            )  # fmt: skip
+        names = schema.names if schema is not None else list(result)
+        return {name: self._returned(name, result[name], block.rows) for name in names}
+
+    def _returned(self, name: str, values: object, rows: int) -> Column:
+        values = plain_value(values)
+        kind = None if self.declared is None else self.declared.field(name).type
+        try:
+            column = _as_column(values, kind)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise StageError(
+                f"the values returned for {name!r} are no column{f' of {kind}' if kind else ''}: {error}",
+                operator=self._name, hint="return an array, or a list with one entry a row",
+            ) from error  # fmt: skip
+        if len(column) != rows:
+            raise StageError(
+                f"returned {len(column)} values for column {name!r}, and got {rows} rows.",
+                operator=self._name, hint="return one value a row; use flat_map to change the number of rows",
+            )  # fmt: skip
+        return column
+
+
+def _generator(block: Block, row: int, draw: Draw) -> np.random.Generator:
+    sub = int(block.ids[row, -1]) if block.ids.ndim > 1 else 0
+    return draw.generator(first_id(block, row), sub)
+
+
+def _added(schema: pa.Schema, made: pa.Schema) -> pa.Schema:
+    for field_ in made:
+        place = schema.get_field_index(field_.name)
+        schema = schema.append(field_) if place < 0 else schema.set(place, field_)
+    return schema
+
+
+def _as_column(values: object, kind: pa.DataType | None) -> Column:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return values if kind is None else values.cast(kind)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        if kind is None:
+            return values
+        dense = shape_of(kind)
+        if dense is not None and dense == (values.dtype, values.shape[1:]):
+            return values
+        return as_arrow(values).cast(kind)
+    if isinstance(values, list) and values and isinstance(values[0], np.ndarray):
+        rows = [{"value": value} for value in values]
+        schema = pa.schema([("value", kind)]) if kind is not None else infer_schema(rows, "map")
+        return columns_of(rows, schema)["value"]
+    return pa.array(values, kind)
+
+
+def _wrong_result(operator: str, result: object) -> StageError:
+    return StageError(
+        f"returned {type(result).__name__}, not a dict.",
+        operator=operator,
+        hint="return a dict of column values",
+    )

@@ -1,0 +1,99 @@
+"""Pad: list columns to a fixed length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from connectors.tensors import shape_of, to_numpy
+from dataflow.errors import DataError, PlanError
+from dataflow.graph.block import Block, Column, as_arrow
+from dataflow.graph.columns import check_columns, check_new_names
+from dataflow.graph.draw import Draw
+from dataflow.graph.node import Node, Traits
+from dataflow.graph.registry import register
+
+__all__ = ["Pad"]
+
+
+@register("pad")
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pad(Node):
+    """Make each list column named in `lengths` a fixed-shape column of that length.
+
+    Shorter lists are filled behind with `value`; a longer one is an error, or loses its end with `truncate`.
+    With `mask`, a bool column `<name>__mask` of the same shape says which elements are real.
+    """
+
+    lengths: Mapping[str, int]
+    value: int | float = 0
+    truncate: bool = False
+    mask: bool = False
+
+    def __post_init__(self) -> None:
+        check_columns("pad", self.lengths, None)
+        for name, length in self.lengths.items():
+            if not isinstance(length, int) or length < 1:
+                raise PlanError(
+                    f"pad: length {length!r} for column {name!r}.", hint="give a whole number over 0"
+                )
+
+    @property
+    def traits(self) -> Traits:
+        names = frozenset(self.lengths)
+        added = frozenset(f"{name}__mask" for name in names) if self.mask else frozenset()
+        return Traits(kernel=True, reads=names, writes=names | added)
+
+    def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
+        schema = schemas[0]
+        if schema is None:
+            return None
+        check_columns("pad", self.lengths, schema)
+        for name, length in self.lengths.items():
+            item = _item_type(schema.field(name).type, name)
+            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.list_(item, length)))
+            if self.mask:
+                check_new_names("pad", [*schema.names, f"{name}__mask"])
+                schema = schema.append(pa.field(f"{name}__mask", pa.list_(pa.bool_(), length)))
+        return schema
+
+    def apply(self, block: Block, draw: Draw) -> Block:
+        columns: dict[str, Column] = dict(block.columns)
+        for name, length in self.lengths.items():
+            columns[name], real = self._padded(as_arrow(columns[name]), name, length)
+            if self.mask:
+                columns[f"{name}__mask"] = real
+        return block.with_columns(columns)
+
+    def _padded(self, array: pa.Array, name: str, length: int) -> tuple[Column, Column]:
+        item = _item_type(array.type, name)
+        if pa.types.is_fixed_size_list(array.type):
+            array = array.cast(pa.list_(item))
+        sizes = np.asarray(array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+        if not self.truncate and len(sizes) and sizes.max() > length:
+            raise DataError(
+                f"pad: a list of {sizes.max()} values in column {name!r} is longer than {length}.",
+                hint="use a larger length, or truncate=True",
+            )
+        flat = array.flatten()
+        if flat.null_count:
+            raise DataError(f"pad: column {name!r} has nulls inside its lists.", hint="fill them with map")
+        dtype, _ = shape_of(item) or (np.dtype(np.int64), ())
+        place = np.arange(len(flat)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        row = np.repeat(np.arange(len(sizes)), sizes)
+        inside = place < length
+        out = np.full((len(sizes), length), self.value, dtype)
+        out[row[inside], place[inside]] = to_numpy(flat)[inside]
+        real = np.arange(length) < sizes[:, None]
+        return out, real
+
+
+def _item_type(kind: pa.DataType, name: str) -> pa.DataType:
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    dense = shape_of(kind.value_type) if lists else None
+    if dense is None or dense[1]:
+        raise PlanError(f"pad: column {name!r} is {kind}, no list of numbers.", hint="pad takes list columns")
+    return kind.value_type

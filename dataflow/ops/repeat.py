@@ -1,0 +1,39 @@
+"""Repeat: several passes in one epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from connectors.contract import Json
+from dataflow.errors import PlanError
+from dataflow.graph.node import Node, Traits
+from dataflow.graph.registry import register
+from dataflow.order import stream
+from dataflow.order.stream import Stream
+
+__all__ = ["Repeat"]
+
+
+@register("repeat")
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Repeat(Node):
+    """Go through the rows `passes` times in an epoch, in another order each time where they are shuffled."""
+
+    passes: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.passes, int) or isinstance(self.passes, bool) or self.passes < 1:
+            raise PlanError(
+                f"repeat({self.passes!r}) is no number of passes.", hint="give a whole number from 1 up"
+            )
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(changes_order=True)
+
+    def order_fact(self) -> Json:
+        return self.passes
+
+    def arrange(self, streams: Sequence[Stream]) -> Stream:
+        return stream.repeat(streams[0], self.passes)

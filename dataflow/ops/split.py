@@ -1,0 +1,106 @@
+"""Split: parts of a data set that stay the same when files are added."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from connectors.contract import Json
+from dataflow.errors import PlanError
+from dataflow.graph.block import Block, as_arrow
+from dataflow.graph.columns import check_columns
+from dataflow.graph.node import NameRows, Node, Traits
+from dataflow.graph.registry import register
+from dataflow.order.philox import draws, key_of
+
+__all__ = ["Split", "split_ranges"]
+
+
+def split_ranges(parts: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """Shares by name as ranges of [0, 1), one behind the other.
+
+    Raises:
+        PlanError: a share is not over 0, or they add up to more than 1.
+    """
+    if not parts or any(not isinstance(s, int | float) or s <= 0 for s in parts.values()):
+        raise PlanError(
+            f"split({dict(parts)!r}): every share must be over 0.", hint="as {'train': 0.98, 'val': 0.02}"
+        )
+    total = float(sum(parts.values()))
+    if total > 1 + 1e-9:
+        raise PlanError(f"split: the shares add up to {total:g}.", hint="let them add up to at most 1")
+    ranges, low = {}, 0.0
+    for name, share in parts.items():
+        high = low + share
+        ranges[name] = (low, 1.0 if high > 1 - 1e-9 else high)
+        low = high
+    return ranges
+
+
+@register("split")
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Split(Node):
+    """Keep the rows whose draw lies in [low, high).
+
+    The draw of a row depends on its file's name and its place in the file (`by="id"`), or on its value in
+    column `by` (rows of one value stay together): never on the seed, nor on what other files there are.
+    """
+
+    low: float
+    high: float
+    by: str = "id"
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(
+            selects=True, filters=True, reads=frozenset() if self.by == "id" else frozenset([self.by])
+        )
+
+    def needs(self, wanted: frozenset[str] | None) -> tuple[frozenset[str] | None, ...]:
+        return (wanted,)
+
+    def order_fact(self) -> Json:
+        return self.selection_key
+
+    def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
+        return schemas[0]
+
+    @property
+    def selection_basis(self) -> Node:
+        return self.input
+
+    @property
+    def selection_key(self) -> str | None:
+        return f"split {self.by} {self.low!r} {self.high!r}"
+
+    def selected(self, block: Block, named: NameRows) -> npt.NDArray[np.bool_]:
+        drawn = self._by_row(block, named) if self.by == "id" else self._by_value(block)
+        return (drawn >= self.low) & (drawn < self.high)
+
+    def _by_row(self, block: Block, named: NameRows) -> npt.NDArray[np.float64]:
+        first = block.ids if block.ids.ndim == 1 else block.ids[:, 0]
+        files, rows = named(first)
+        drawn = np.empty(block.rows)
+        names = np.array(files)
+        for name in dict.fromkeys(files):
+            some = names == name
+            drawn[some] = draws(key_of(0, 0, f"split {name}"), rows[some], 1)[:, 0] / 2.0**32
+        return drawn
+
+    def _by_value(self, block: Block) -> npt.NDArray[np.float64]:
+        check_columns("split", [self.by], pa.schema([(name, pa.null()) for name in block.columns]))
+        coded = as_arrow(block.columns[self.by]).dictionary_encode(null_encoding="encode")
+        drawn = np.array([_unit(value) for value in coded.dictionary.to_pylist()])
+        return drawn[coded.indices.to_numpy()]
+
+
+def _unit(value: object) -> float:
+    digest = hashlib.blake2b(
+        f"{type(value).__name__} {value!r}".encode(), digest_size=8, person=b"split"
+    ).digest()
+    return int.from_bytes(digest, "little") / 2.0**64

@@ -1,0 +1,93 @@
+"""Small frozen groups of options that are passed down."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dataflow.errors import PlanError
+
+__all__ = ["ErrorPolicy", "LoaderOptions", "World", "default_memory_limit"]
+
+OnError = Literal["raise", "skip", "replace"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """This process among the data-parallel ranks."""
+
+    rank: int = 0
+    size: int = 1
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or not 0 <= self.rank < self.size:
+            raise PlanError(
+                f"rank={self.rank} of world_size={self.size} does not exist.",
+                hint="ranks go from 0 to world_size - 1",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorPolicy:
+    """What becomes of bad rows: `max_errors` delivered ones are borne a rank, None: any number."""
+
+    on_error: OnError = "raise"
+    max_errors: int | None = None
+    quarantine: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.on_error not in ("raise", "skip", "replace"):
+            raise PlanError(
+                f"on_error={self.on_error!r} is unknown.", hint="use 'raise', 'skip' or 'replace'"
+            )
+        if self.max_errors is not None and (not isinstance(self.max_errors, int) or self.max_errors < 0):
+            raise PlanError(
+                f"max_errors={self.max_errors!r} is no number of rows.", hint="give 0 or more, or None"
+            )
+        if self.on_error == "raise" and self.max_errors is not None:
+            raise PlanError(
+                "max_errors= has no meaning with on_error='raise'.", hint="use on_error='skip' or 'replace'"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoaderOptions:
+    """How a loader works; nothing here changes which samples it delivers, nor their order.
+
+    `memory_limit` in bytes; `prefetch` in batches; `trace` is the file for the timeline.
+    """
+
+    memory_limit: int
+    threads: int
+    prefetch: int = 16
+    ids: bool = False
+    errors: ErrorPolicy = ErrorPolicy()
+    trace: Path | None = None
+    collate: Callable[[dict[str, object]], object] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("memory_limit", "threads", "prefetch"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise PlanError(
+                    f"{name}={value!r} is no whole number over 0.", hint="leave it out for the default"
+                )
+
+
+def default_memory_limit() -> int:
+    """A quarter of the memory that this process may use (its cgroup's, or the machine's), at most 4 GB."""
+    return min(4 * 10**9, _memory() // 4)
+
+
+def _memory() -> int:
+    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = Path(file).read_text().strip()
+        except OSError:
+            continue
+        if text.isdigit() and int(text) < 1 << 60:
+            return int(text)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,90 @@
+"""Batches as dicts of NumPy arrays, or as Arrow record batches: torch is not imported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from connectors.tensors import shape_of, to_numpy
+from dataflow.errors import DataError
+from dataflow.execute.assemble import HostBatch
+from dataflow.graph.block import Column, as_arrow
+
+__all__ = ["dense_or_listed", "extras", "to_arrow_batch", "to_numpy_batch"]
+
+Plain = npt.NDArray[np.generic] | list[object]
+
+
+def to_numpy_batch(batch: HostBatch, *, ids: bool = False) -> dict[str, Plain]:
+    """The columns by name: arrays (rows, *shape) that may be written to, or lists.
+
+    Strings and bytes are lists; ragged columns are lists of 1-d arrays. Times are int64 counts of their unit (see
+    `connectors.tensors`). With `ids` also `__id__`, and `__replaced_by__` where bad rows were replaced.
+
+    Raises:
+        DataError: a column has nulls; names the column and the sample.
+    """
+    columns: dict[str, Plain] = {
+        name: dense_or_listed(name, column, batch) for name, column in batch.columns.items()
+    }
+    return {**columns, **extras(batch, ids=ids)}
+
+
+def extras(batch: HostBatch, *, ids: bool) -> Mapping[str, npt.NDArray[np.generic]]:
+    """The columns that Dataflow adds: `__valid__`, `__id__`, `__replaced_by__`."""
+    found: dict[str, npt.NDArray[np.generic]] = {}
+    if batch.valid is not None:
+        found["__valid__"] = batch.valid
+    if ids:
+        found["__id__"] = batch.ids if batch.ids.flags.writeable else batch.ids.copy()
+        if batch.replaced is not None:
+            found["__replaced_by__"] = batch.replaced
+    return found
+
+
+def dense_or_listed(name: str, column: Column, batch: HostBatch) -> Plain:
+    """A column as a writable array of its own, or as a list."""
+    if isinstance(column, np.ndarray):
+        return column if batch.owned and column.flags.writeable else column.copy()
+    if shape_of(column.type) is not None:
+        _refuse_nulls(name, column, batch)
+        return to_numpy(column).copy()
+    return _listed(name, column, batch)
+
+
+def _listed(name: str, column: pa.Array, batch: HostBatch) -> list[object]:
+    kind = column.type
+    if isinstance(kind, pa.DictionaryType):
+        return _listed(name, column.dictionary_decode(), batch)
+    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and shape_of(kind.value_type) is not None:
+        _refuse_nulls(name, column, batch)
+        flat = column.flatten()
+        _refuse_nulls(name, flat, batch)
+        sizes = column.value_lengths().to_numpy(zero_copy_only=False)
+        return list(np.split(to_numpy(flat).copy(), np.cumsum(sizes)[:-1])) if len(sizes) else []
+    return column.to_pylist()  # type: ignore[no-any-return]
+
+
+def _refuse_nulls(name: str, column: pa.Array, batch: HostBatch) -> None:
+    if not column.null_count:
+        return
+    where = ""
+    if len(column) == batch.rows:
+        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        first = int(batch.ids[row].ravel()[0]) if batch.ids.ndim > 1 else int(batch.ids[row])
+        where = f" (first in sample {first >> 40}:{first & (1 << 40) - 1})"
+    raise DataError(
+        f"column {name!r} has {column.null_count} nulls{where}, and a tensor has no place for them.",
+        hint=f"fill them with .nulls({name!r}, value=0), or .nulls({name!r}, value=0, mask=True)",
+    )
+
+
+def to_arrow_batch(batch: HostBatch, *, ids: bool = False) -> pa.RecordBatch:
+    """The columns as one Arrow record batch; dense columns share memory with the loader's buffers, read-only."""
+    columns = {name: as_arrow(column) for name, column in batch.columns.items()}
+    for name, values in extras(batch, ids=ids).items():
+        columns[name] = as_arrow(values)
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

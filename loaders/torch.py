@@ -1,0 +1,122 @@
+"""Batches as dicts of torch tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import IterableDataset
+
+from connectors.contract import Json
+from dataflow.errors import PlanError
+from dataflow.execute.assemble import HostBatch
+from dataflow.execute.loader import Loader
+from loaders.plain import dense_or_listed, extras
+
+__all__ = ["Batch", "IterableView", "TorchLoader", "converter", "device_of"]
+
+Batch = dict[str, torch.Tensor | list[Any]]
+
+
+def device_of(device: torch.device | str | int | None) -> torch.device | None:
+    """The device of that name.
+
+    Raises:
+        PlanError: torch knows none of that name, or this machine has none.
+    """
+    if device is None:
+        return None
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise PlanError(
+            f"device={device!r} is no device: {error}", hint="as 'cuda', 'cuda:1' or 'cpu'"
+        ) from error
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise PlanError(f"device={device!r}, and torch sees no GPU.", hint="leave device= out, or use 'cpu'")
+    return found
+
+
+def converter(
+    *, device: torch.device | None, ids: bool, collate: Callable[[dict[str, Any]], Any] | None
+) -> Callable[[HostBatch], Any]:
+    """What makes a batch of a rank's rows."""
+    return partial(_converted, device=device, ids=ids, collate=collate)
+
+
+def _converted(
+    batch: HostBatch,
+    *,
+    device: torch.device | None,
+    ids: bool,
+    collate: Callable[[dict[str, Any]], Any] | None,
+) -> Any:
+    made: Batch = {}
+    for name, column in batch.columns.items():
+        values = dense_or_listed(name, column, batch)
+        if isinstance(values, np.ndarray):
+            made[name] = torch.from_numpy(values)
+        elif values and isinstance(values[0], np.ndarray):
+            made[name] = [torch.from_numpy(value) for value in values]
+        else:
+            made[name] = values
+    for name, array in extras(batch, ids=ids).items():
+        made[name] = torch.from_numpy(array)
+    if device is not None and device.type != "cpu":
+        made = {name: _moved(value, device) for name, value in made.items()}
+    return made if collate is None else collate(made)
+
+
+def _moved(value: torch.Tensor | list[Any], device: torch.device) -> torch.Tensor | list[Any]:
+    if isinstance(value, torch.Tensor):
+        return value.to(device, non_blocking=True)
+    return [item.to(device, non_blocking=True) if isinstance(item, torch.Tensor) else item for item in value]
+
+
+class TorchLoader(Loader[Any]):
+    """A loader of dicts of tensors, one row of a batch in axis 0.
+
+    Numbers and fixed shapes are tensors that may be written to; strings and bytes are lists; ragged columns are
+    lists of 1-d tensors.
+    """
+
+    def as_iterable_dataset(self) -> IterableView:
+        """This loader as a `torch.utils.data.IterableDataset` with state, for trainers that insist on one.
+
+        Give it to a DataLoader with `batch_size=None, num_workers=0`: it makes batches itself, on its own threads.
+        """
+        return IterableView(self)
+
+
+class IterableView(IterableDataset[Any]):
+    """One loader seen as an IterableDataset; the state is the loader's."""
+
+    def __init__(self, loader: TorchLoader) -> None:
+        super().__init__()
+        self._loader = loader
+
+    def __iter__(self) -> Iterator[Any]:
+        if torch.utils.data.get_worker_info() is not None:
+            raise PlanError(
+                "the loader runs inside a DataLoader worker.",
+                hint="use num_workers=0: it has threads of its own",
+            )
+        return iter(self._loader)
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def state_dict(self) -> dict[str, Json]:
+        """The loader's state."""
+        return self._loader.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Json]) -> None:
+        """Restore the loader."""
+        self._loader.load_state_dict(state)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the loader's epoch."""
+        self._loader.set_epoch(epoch)

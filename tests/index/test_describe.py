@@ -1,0 +1,55 @@
+"""Facts and problems, for people."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from lines_format import counted, opened, write_lines
+
+from connectors.contract import FileInfo
+from dataflow.index import describe
+
+
+def test_the_facts_of_an_index_are_json(folder: Path) -> None:
+    facts = describe(opened(folder))
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["rows"] == 11
+    assert facts["files"] == 3
+    assert facts["fragments"] == 5
+    assert facts["bytes"] == 88
+    assert facts["schema"] == {"x": "int64"}
+    assert facts["fragment_rows"] == {"smallest": 1, "median": 3.0, "largest": 3}
+    assert facts["format"] == "lines"
+    assert facts["problems"] == ["1 files have no rows."]
+
+
+def test_a_source_without_rows_is_a_problem(tmp_path: Path) -> None:
+    write_lines(tmp_path / "a.lines", 0)
+    assert describe(opened(tmp_path))["problems"] == ["There are no rows."]
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "problem"),
+    [
+        (
+            100_000_000,
+            50_000_000,
+            "2 fragments are over 256 MiB when decoded; the largest has 381 MiB, in a",
+        ),
+        (5000, 5, "1000 fragments have only 40 bytes on average"),
+    ],
+)
+def test_fragments_too_large_or_too_small_are_problems(size: int, rows: int, problem: str) -> None:
+    said = describe(counted([FileInfo("/m/a", size)], rows))["problems"]
+    assert isinstance(said, list)
+    assert str(said[0]).startswith(problem)
+    assert len(said) == 1
+
+
+def test_files_of_different_schemas_are_a_problem(folder: Path) -> None:
+    write_lines(folder / "b.lines", [{"y": 1}], {"y": "int64"})
+    assert describe(opened(folder))["problems"] == [
+        "The files have 2 different schemas: columns that a file lacks are null."
+    ]

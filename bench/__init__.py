@@ -1,1 +1,17 @@
-"""The benchmark."""
+"""The benchmark and the demo: what the engine is worth, measured on this machine.
+
+case.py      `Case`, `Side`, `Bar`: what is measured, by whom, and what it should reach
+cases/       one file per case, found by itself
+data.py      data sets on disk, made once and kept in a cache folder
+rows.py      the rows of those data sets, the same on every machine
+plain.py     how plain pyarrow and torch's DataLoader do the same work
+measure.py   the clock, the processor time and the memory of one side
+memory.py    memory of a tree of processes, as its proportional set size
+worker.py    the fresh process in which one side of a case runs once
+run.py       interleaved repeats
+judge.py     medians, spreads, and whether the bars are met
+machine.py   what the figures were measured on
+report.py    the figures as a table or as JSON
+cli.py       `dataflow bench`
+demo/        `dataflow demo`
+"""

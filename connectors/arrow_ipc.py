@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +14,9 @@ from connectors.arrow_layout import (
     Batch,
     Layout,
     Packing,
+    batch_offset,
     file_layout,
+    has_packed_buffers,
     packing_of,
     schema_message,
     stream_layout,
@@ -22,6 +24,7 @@ from connectors.arrow_layout import (
 from connectors.conform import conform, plain, rows_alone
 from connectors.contract import Chunk, FileInfo, Fragment, Opened, Scan, Traits
 from connectors.faults import reading
+from connectors.kept import Kept
 from connectors.store import Store
 from dataflow.errors import DataError
 
@@ -30,6 +33,8 @@ __all__ = ["ArrowIpc"]
 Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only when its class is known
 
 FORMAT = "Arrow"
+DICTIONARIES_BYTES = 16 << 20
+BATCH_BYTES = 256  # what a `Batch` takes, about
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +50,10 @@ class ArrowIpc:
     """
 
     trusted: bool = False
+    # Where the dictionaries of a stream lie: otherwise each batch would cost a walk over all the others.
+    _dictionaries: Kept[tuple[Batch, ...]] = field(
+        default_factory=lambda: Kept(DICTIONARIES_BYTES), init=False, repr=False, compare=False
+    )
 
     @property
     def name(self) -> str:
@@ -83,12 +92,15 @@ class ArrowIpc:
     ) -> Iterator[Chunk]:
         """See `Connector`."""
         info = opened.files[fragment.file]
+        if start == stop:
+            return
         position = 0
         with reading(info.path, FORMAT), opened.store.open(info.path, memory_map=True) as source:
             _check_size(source, info)
-            for batch in _batches(source, info.path, fragment, schema):
+            for batch in self._batches(source, opened.store, info, fragment, schema):
+                found = _selected(batch, schema)
                 for row in range(max(start - position, 0), min(stop - position, batch.num_rows), max_rows):
-                    rows = batch.slice(row, min(max_rows, stop - position - row))
+                    rows = found.slice(row, min(max_rows, stop - position - row))
                     if not self.trusted:
                         rows.validate(full=True)
                     yield Chunk(conform(rows, schema, file=info.path))
@@ -96,6 +108,47 @@ class ArrowIpc:
                 if position >= stop:
                     return
         raise _changed(info.path, f"a fragment has {position} rows, not {fragment.rows}")
+
+    def _batches(
+        self, source: pa.NativeFile, store: Store, info: FileInfo, fragment: Fragment, wanted: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """The record batches of a fragment: one, unless the whole stream is compressed."""
+        packing = packing_of(source, info.path)
+        source.seek(0)
+        if packing == "file":
+            batch = _of_file(source, info.path, fragment, wanted)
+        elif packing == "stream":
+            batch = self._of_stream(source, store, info, fragment, wanted)
+        else:
+            yield from pa.ipc.open_stream(_unpacked(source, packing))
+            return
+        if batch.num_rows != fragment.rows:
+            raise _changed(info.path, f"a record batch has {batch.num_rows} rows, not {fragment.rows}")
+        yield batch
+
+    def _of_stream(
+        self, source: pa.NativeFile, store: Store, info: FileInfo, fragment: Fragment, wanted: pa.Schema
+    ) -> pa.RecordBatch:
+        """One batch, read as a stream of the schema, the dictionaries before the batch, and the batch."""
+        if fragment.offset + fragment.length > info.size:
+            raise _changed(info.path, f"a record batch at byte {fragment.offset} lies outside of it")
+        head = schema_message(source, info.path)
+        schema = pa.ipc.read_schema(head)
+        places = [(fragment.offset, fragment.length)]
+        if any(_has_dictionary(column.type) for column in schema):
+
+            def walk() -> tuple[tuple[Batch, ...], int]:
+                found = stream_layout(source, info.path).dictionaries
+                return found, BATCH_BYTES * len(found)
+
+            known = self._dictionaries.get(store, info, walk)
+            places[:0] = [(d.offset, d.length) for d in known if d.offset < fragment.offset]
+        parts = [head]
+        for offset, length in places:
+            source.seek(offset)
+            parts.append(source.read_buffer(length))
+        reader = pa.ipc.open_stream(_joined(parts), options=_only(schema, wanted))
+        return reader.read_next_batch()
 
 
 def _scan(source: pa.NativeFile, info: FileInfo) -> tuple[pa.Schema, Layout]:
@@ -116,44 +169,21 @@ def _scan(source: pa.NativeFile, info: FileInfo) -> tuple[pa.Schema, Layout]:
     return reader.schema, Layout((Batch(0, info.size, rows),))
 
 
-def _batches(
-    source: pa.NativeFile, path: str, fragment: Fragment, wanted: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """The record batches of a fragment: one, unless the whole stream is compressed."""
-    packing = packing_of(source, path)
-    source.seek(0)
-    if packing == "file":
-        schema = pa.ipc.open_file(source).schema
-        reader = pa.ipc.open_file(source, options=_only(schema, wanted))
-        if fragment.offset >= reader.num_record_batches:
-            raise _changed(path, f"there is no record batch {fragment.offset}")
-        batches: Iterator[pa.RecordBatch] = iter([reader.get_batch(fragment.offset)])
-    elif packing == "stream":
-        batches = _of_stream(source, path, fragment, wanted)
-    else:
-        batches = iter(pa.ipc.open_stream(_unpacked(source, packing)))
-    for batch in batches:
-        if packing in ("file", "stream") and batch.num_rows != fragment.rows:
-            raise _changed(path, f"a record batch has {batch.num_rows} rows, not {fragment.rows}")
-        yield batch if len(batch.schema) else rows_alone(batch.num_rows)
+def _of_file(source: pa.NativeFile, path: str, fragment: Fragment, wanted: pa.Schema) -> pa.RecordBatch:
+    reader = pa.ipc.open_file(source)
+    if fragment.offset >= reader.num_record_batches:
+        raise _changed(path, f"there is no record batch {fragment.offset}")
+    if not _is_view(source, path, batch_offset(source, path, fragment.offset)):
+        source.seek(0)
+        reader = pa.ipc.open_file(source, options=_only(reader.schema, wanted))
+    return reader.get_batch(fragment.offset)
 
 
-def _of_stream(
-    source: pa.NativeFile, path: str, fragment: Fragment, wanted: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """One batch of a stream, read as a stream of the schema, the dictionaries before it, and the batch."""
-    if fragment.offset + fragment.length > source.size():
-        raise _changed(path, f"a record batch at byte {fragment.offset} lies outside of it")
-    head = schema_message(source, path)
-    schema = pa.ipc.read_schema(head)
-    parts = [head]
-    before: tuple[Batch, ...] = ()
-    if any(_has_dictionary(field.type) for field in schema):
-        before = tuple(d for d in stream_layout(source, path).dictionaries if d.offset < fragment.offset)
-    for offset, length in [(d.offset, d.length) for d in before] + [(fragment.offset, fragment.length)]:
-        source.seek(offset)
-        parts.append(source.read_buffer(length))
-    yield from pa.ipc.open_stream(_joined(parts), options=_only(schema, wanted))
+def _selected(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+    """The batch with the columns that are wanted, so that no others are checked."""
+    if not len(batch.schema):
+        return rows_alone(batch.num_rows)
+    return batch.select([k for k, name in enumerate(batch.schema.names) if wanted.get_field_index(name) >= 0])
 
 
 class _Parts:
@@ -180,6 +210,14 @@ class _Parts:
         self._parts.clear()
 
 
+def _is_view(source: pa.NativeFile, path: str, offset: int) -> bool:
+    """Whether the batch at a byte offset takes no memory when all of its columns are read.
+
+    With a choice of columns Arrow would copy those.
+    """
+    return isinstance(source, pa.MemoryMappedFile) and not has_packed_buffers(source, path, offset)
+
+
 def _joined(parts: list[pa.Buffer]) -> pa.NativeFile:
     file: Any = _Parts(parts)
     return pa.PythonFile(file, mode="r")
@@ -193,7 +231,7 @@ def _unpacked(source: pa.NativeFile, packing: Packing) -> pa.NativeFile:
 def _only(schema: pa.Schema, wanted: pa.Schema) -> pa.ipc.IpcReadOptions:
     """Read the wanted columns; where the file has none of them the first, since none would mean all."""
     places = [k for k, name in enumerate(schema.names) if wanted.get_field_index(name) >= 0]
-    return pa.ipc.IpcReadOptions(use_threads=False, included_fields=places or [0])
+    return pa.ipc.IpcReadOptions(use_threads=False, included_fields=places or list(range(len(schema)))[:1])
 
 
 def _has_dictionary(kind: Kind) -> bool:

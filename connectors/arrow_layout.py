@@ -12,11 +12,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dataflow.errors import DataError
 
-__all__ = ["Batch", "Layout", "Packing", "file_layout", "packing_of", "schema_message", "stream_layout"]
+__all__ = [
+    "Batch",
+    "Layout",
+    "Packing",
+    "batch_offset",
+    "file_layout",
+    "has_packed_buffers",
+    "packing_of",
+    "schema_message",
+    "stream_layout",
+]
 
 Packing = Literal["file", "stream", "gzip", "zstd", "lz4"]
 
@@ -25,6 +37,7 @@ CONTINUATION = b"\xff\xff\xff\xff"
 PACKED: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 MAX_METADATA_BYTES = 256 << 20
 SCHEMA, DICTIONARY, RECORD_BATCH = 1, 2, 3
+BLOCK = np.dtype([("offset", "<i8"), ("head", "<i4"), ("unused", "<i4"), ("body", "<i8")])
 
 
 class Batch(NamedTuple):
@@ -48,6 +61,7 @@ class _Message(NamedTuple):
     rows: int
     head_bytes: int
     body_bytes: int
+    packed: bool
 
 
 def packing_of(source: pa.NativeFile, path: str) -> Packing:
@@ -98,8 +112,30 @@ def schema_message(source: pa.NativeFile, path: str) -> pa.Buffer:
     return source.read_buffer(message.head_bytes + message.body_bytes)
 
 
+def has_packed_buffers(source: pa.NativeFile, path: str, offset: int) -> bool:
+    """Whether the buffers of the record batch at a byte offset are compressed, so that they have no view."""
+    message = _message(source, offset, path)
+    return message is not None and message.packed
+
+
 def file_layout(source: pa.NativeFile, path: str) -> Layout:
     """Take the places of the record batches from the footer of a file, and the rows of each from its head."""
+    batches = []
+    for offset in _blocks(source, path)["offset"].tolist():
+        message = _message(source, offset, path)
+        if message is None or message.kind != RECORD_BATCH:
+            raise _damaged(path, offset, "there is no record batch where the footer says")
+        batches.append(Batch(offset, message.head_bytes + message.body_bytes, message.rows))
+    return Layout(tuple(batches))
+
+
+def batch_offset(source: pa.NativeFile, path: str, number: int) -> int:
+    """The byte offset of one record batch of a file, which must have it."""
+    return int(_blocks(source, path)[number]["offset"])
+
+
+def _blocks(source: pa.NativeFile, path: str) -> npt.NDArray[np.void]:
+    """Where the record batches lie, by the footer of a file."""
     size = source.size()
     source.seek(max(size - 10, 0))
     tail = source.read(10)
@@ -110,17 +146,16 @@ def file_layout(source: pa.NativeFile, path: str) -> Layout:
         raise _damaged(path, size - 10, f"its footer of {length} bytes does not fit in it")
     start = size - 10 - length
     source.seek(start)
+    footer = source.read(length)
     try:
-        blocks = list(_blocks(source.read(length)))
-    except (struct.error, IndexError) as error:
+        # Field 3 of a footer: a vector of structs of 24 bytes, the first 8 the offset.
+        vector_at = _field(footer, _u32(footer, 0), 3)
+        if not vector_at:
+            return np.empty(0, BLOCK)
+        vector = vector_at + _u32(footer, vector_at)
+        return np.frombuffer(footer, BLOCK, _u32(footer, vector), vector + 4)
+    except (struct.error, IndexError, ValueError) as error:
         raise _damaged(path, start, f"its footer cannot be read: {error}") from error
-    batches = []
-    for offset in blocks:
-        message = _message(source, offset, path)
-        if message is None or message.kind != RECORD_BATCH:
-            raise _damaged(path, offset, "there is no record batch where the footer says")
-        batches.append(Batch(offset, message.head_bytes + message.body_bytes, message.rows))
-    return Layout(tuple(batches))
 
 
 def _messages(source: pa.NativeFile, path: str) -> Iterator[tuple[int, _Message]]:
@@ -151,36 +186,29 @@ def _message(source: pa.NativeFile, offset: int, path: str) -> _Message | None:
     if len(prefix) < 4 or not 0 < length <= min(size - offset - prefix_bytes, MAX_METADATA_BYTES):
         raise _damaged(path, offset, f"a message head of {length} bytes is cut off or damaged")
     try:
-        kind, rows, body_bytes = _facts(source.read(length))
+        kind, rows, body_bytes, packed = _facts(source.read(length))
     except (struct.error, IndexError) as error:
         raise _damaged(path, offset, f"a message head cannot be read: {error}") from error
     head_bytes = prefix_bytes + length
     if rows < 0 or not 0 <= body_bytes <= size - offset - head_bytes:
         raise _damaged(path, offset, f"a message of {rows} rows and {body_bytes} bytes is cut off or damaged")
-    return _Message(kind, rows, head_bytes, body_bytes)
+    return _Message(kind, rows, head_bytes, body_bytes, packed)
 
 
-def _facts(message: bytes) -> tuple[int, int, int]:
-    """Kind, rows and body length of a message. Fields: 1 kind of header, 2 header, 3 body length."""
+def _facts(message: bytes) -> tuple[int, int, int, bool]:
+    """Kind, rows, body length, and whether its buffers are compressed.
+
+    Fields of a message: 1 kind of header, 2 header, 3 body length; of a record batch: 0 rows, 3 compression.
+    """
     root = _u32(message, 0)
     kind_at, header_at, body_at = (_field(message, root, number) for number in (1, 2, 3))
     kind = message[kind_at] if kind_at else 0
     body_bytes = _i64(message, body_at) if body_at else 0
-    rows = 0
-    if kind == RECORD_BATCH and header_at:
-        rows_at = _field(message, header_at + _u32(message, header_at), 0)
-        rows = _i64(message, rows_at) if rows_at else 0
-    return kind, rows, body_bytes
-
-
-def _blocks(footer: bytes) -> Iterator[int]:
-    """The byte offsets of the record batches. Field 3 of a footer: a vector of structs of 24 bytes."""
-    vector_at = _field(footer, _u32(footer, 0), 3)
-    if not vector_at:
-        return
-    vector = vector_at + _u32(footer, vector_at)
-    for number in range(_u32(footer, vector)):
-        yield _i64(footer, vector + 4 + 24 * number)
+    if kind != RECORD_BATCH or not header_at:
+        return kind, 0, body_bytes, False
+    header = header_at + _u32(message, header_at)
+    rows_at = _field(message, header, 0)
+    return kind, _i64(message, rows_at) if rows_at else 0, body_bytes, bool(_field(message, header, 3))
 
 
 def _field(table: bytes, start: int, number: int) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 
 from connectors.conform import plain, rows_alone
 from connectors.contract import BadRow, Chunk, FileInfo, Fragment, Opened, Scan, Traits
@@ -20,6 +21,7 @@ __all__ = ["Dataset", "MapStyle"]
 
 Value: TypeAlias = Any  # what a user's data set returns
 Column: TypeAlias = Any
+Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only when its class is known
 
 FRAGMENT_ROWS = 1_024
 # What Arrow and NumPy raise for a value that is not of the type asked for; PlanError is a ValueError.
@@ -53,7 +55,7 @@ class Dataset:
     ones. A row that raises is a `BadRow`. `files()` names the one pseudo file that stands for the rows.
     """
 
-    data: MapStyle
+    data: MapStyle = field(repr=False)
     columns: tuple[str, ...] | None = None
     schema: pa.Schema | None = None
 
@@ -164,12 +166,12 @@ class Dataset:
 
     def _unfit(self, row: dict[str, Value], schema: pa.Schema, index: int) -> DataError | None:
         """What is wrong with a row that does not fit the schema."""
-        for field in schema:
+        for wanted in schema:
             try:
-                _column([row.get(field.name)], field.type)
+                _column([row.get(wanted.name)], wanted.type)
             except UNFIT as cause:
                 error = DataError(
-                    f"column {field.name!r} does not fit {field.type}: {cause}",
+                    f"column {wanted.name!r} does not fit {wanted.type}: {cause}",
                     file=self._label,
                     row=index,
                     hint="give Dataset(schema=...) a type that all rows fit, as pa.list_ for ragged arrays",
@@ -207,7 +209,7 @@ def _column(values: Sequence[Value], kind: pa.DataType) -> Column:
     dense = shape_of(kind)
     given = [value for value in values if value is not None]
     if dense is None or not all(isinstance(value, np.ndarray | np.generic) for value in given):
-        return pa.array([_listed(value) for value in values], kind)
+        return _convert([_listed(value) for value in values], kind)
     dtype, shape = dense
     stacked = np.empty((len(given), *shape), dtype)
     for place, value in enumerate(given):
@@ -219,6 +221,22 @@ def _column(values: Sequence[Value], kind: pa.DataType) -> Column:
         return column
     places = iter(range(len(given)))
     return column.take(pa.array([None if value is None else next(places) for value in values], pa.int64()))
+
+
+def _convert(values: Sequence[Value], kind: pa.DataType) -> Column:
+    # Arrow cuts the fraction off a float where integers are wanted, without an error.
+    if _truncates(pa.array(values).type, kind):
+        raise ValueError("it has values with fractions")
+    return pa.array(values, kind)
+
+
+def _truncates(given: Kind, wanted: Kind) -> bool:
+    if pt.is_struct(given) and pt.is_struct(wanted):
+        both = set(given.names) & set(wanted.names)
+        return any(_truncates(given.field(name).type, wanted.field(name).type) for name in both)
+    if hasattr(given, "value_type") and hasattr(wanted, "value_type"):
+        return _truncates(given.value_type, wanted.value_type)
+    return pt.is_floating(given) and pt.is_integer(wanted)
 
 
 def _listed(value: Value) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
@@ -43,7 +43,7 @@ class InMemory:
     matter. Its etag is a hash of the schema and of the first and last rows.
     """
 
-    table: pa.Table
+    table: pa.Table = field(repr=False)
 
     def __reduce__(self) -> tuple[type[InMemory], tuple[pa.Table]]:
         return InMemory, (self.table,)
@@ -99,7 +99,7 @@ class InMemory:
         if chunks > 1 and table.num_rows < MIN_MEAN_ROWS * chunks:
             # With fragments of a few rows a shuffle of fragments would cost more than the rows.
             table = table.combine_chunks()
-        return table.to_batches(max_chunksize=MAX_FRAGMENT_ROWS)
+        return [batch for batch in table.to_batches(max_chunksize=MAX_FRAGMENT_ROWS) if batch.num_rows]
 
 
 def from_arrow(rows: ArrowRows) -> InMemory:

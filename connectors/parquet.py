@@ -17,7 +17,8 @@ import pyarrow.types as pt
 from connectors.conform import conform, plain, rows_alone
 from connectors.contract import Chunk, FileInfo, Fragment, Opened, Scan, Traits
 from connectors.faults import reading
-from connectors.parquet_footer import Footer, Footers
+from connectors.kept import Kept
+from connectors.parquet_footer import Footer, read_footer
 from connectors.store import Store
 from dataflow.errors import DataError
 
@@ -31,6 +32,7 @@ SLICE_BYTES = 2 << 20
 SLICE_BYTES_PER_COLUMN = 16 << 10
 # What the buffers of all columns of a streamed row group take together.
 BUFFERS_BYTES = 32 << 20
+FOOTERS_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,10 @@ class Parquet:
     are decoded and dropped.
     """
 
-    _footers: Footers = field(default_factory=Footers, init=False, repr=False, compare=False)
+    # A file of a thousand row groups has a footer that takes longer to parse than one of its groups to read.
+    _footers: Kept[Footer] = field(
+        default_factory=lambda: Kept(FOOTERS_BYTES), init=False, repr=False, compare=False
+    )
 
     @property
     def name(self) -> str:
@@ -61,7 +66,7 @@ class Parquet:
         schemas: list[pa.Schema] = []
         groups: list[tuple[int, ...]] = []
         for info in files:
-            footer = self._footers.get(store, info)
+            footer = self._footer(store, info)
             with reading(info.path, "Parquet"):
                 schemas.append(plain(footer.schema, file=info.path))
             groups.append(footer.rows)
@@ -79,7 +84,7 @@ class Parquet:
     ) -> Iterator[Chunk]:
         """See `Connector`."""
         info = opened.files[fragment.file]
-        footer = self._footers.get(opened.store, info)
+        footer = self._footer(opened.store, info)
         group = fragment.offset
         if group >= len(footer.rows) or footer.rows[group] != fragment.rows:
             raise DataError(
@@ -115,11 +120,18 @@ class Parquet:
         for place, fragment in enumerate(fragments):
             by_file.setdefault(fragment.file, []).append(place)
         for file, places in by_file.items():
-            footer = self._footers.get(opened.store, opened.files[file])
+            footer = self._footer(opened.store, opened.files[file])
             kept = _matching_groups(footer, expression)
             if kept is not None:
                 keep[places] = [fragments[place].offset in kept for place in places]
         return keep
+
+    def _footer(self, store: Store, info: FileInfo) -> Footer:
+        def make() -> tuple[Footer, int]:
+            footer = read_footer(store, info)
+            return footer, footer.metadata.serialized_size
+
+        return self._footers.get(store, info, make)
 
 
 class _Group(NamedTuple):

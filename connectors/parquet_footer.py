@@ -1,9 +1,7 @@
-"""The footer of a Parquet file: read with few requests, checked, kept, and asked where a column is."""
+"""The footer of a Parquet file: read with few requests, checked, and asked where a column is."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,14 +15,13 @@ from connectors.store import Store
 from connectors.tensors import shape_of
 from dataflow.errors import DataError
 
-__all__ = ["Footer", "Footers", "Projection"]
+__all__ = ["Footer", "Projection", "read_footer"]
 
 Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only when its class is known
 
 MAGIC = b"PAR1"
 ENCRYPTED = b"PARE"
 TAIL_BYTES = 64 << 10  # holds most footers whole, so that a remote one costs one request
-CACHED_BYTES = 64 << 20
 
 
 class Projection(NamedTuple):
@@ -76,40 +73,13 @@ class Footer:
         return sum(group.column(leaf).total_uncompressed_size for leaf in leaves) / rows
 
 
-class Footers:
-    """The footers read last, bounded in bytes, for any number of threads.
+def read_footer(store: Store, info: FileInfo) -> Footer:
+    """Read and check the footer of a file.
 
-    A file of a thousand row groups has a footer that takes longer to parse than one of its groups to read.
+    Raises:
+        DataError: the file is empty, cut off, encrypted, or no Parquet file; names path and offset.
+        ConnectorError: the file cannot be read.
     """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[Store, FileInfo], Footer] = OrderedDict()
-        self._bytes = 0
-
-    def __reduce__(self) -> tuple[type[Footers], tuple[()]]:
-        return Footers, ()
-
-    def __deepcopy__(self, memo: object) -> Footers:
-        return Footers()
-
-    def get(self, store: Store, info: FileInfo) -> Footer:
-        key = (store, info)
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        footer = _read(store, info)
-        with self._lock:
-            if key not in self._kept:
-                self._kept[key] = footer
-                self._bytes += footer.metadata.serialized_size
-            while self._bytes > CACHED_BYTES and len(self._kept) > 1:
-                self._bytes -= self._kept.popitem(last=False)[1].metadata.serialized_size
-        return footer
-
-
-def _read(store: Store, info: FileInfo) -> Footer:
     size = info.size
     if size < 12:
         raise _not_parquet(info, 0, "it is empty" if not size else f"it has only {size} bytes")

@@ -34,7 +34,8 @@ class Store:
         try:
             if self.is_local:
                 # Arrow's files read without the GIL; fsspec's would call back into Python for every read.
-                return pa.memory_map(path) if memory_map and Path(path).stat().st_size else pa.OSFile(path)
+                mapped = memory_map and Path(path).stat().st_size
+                return pa.memory_map(path) if mapped else pa.OSFile(path, "r")
             handle: Any = self.fs.open(path, "rb")
             return pa.PythonFile(handle, mode="r")
         except FileNotFoundError as error:

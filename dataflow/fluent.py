@@ -70,11 +70,14 @@ class Pipeline(PipelineBase):
         return self.then(Rename(names=dict(names)))
 
     def cast(self, types: Mapping[str, str | pa.DataType], *, safe: bool = True) -> Pipeline:
-        """Change types: {"label": "int64"}; a value that does not fit is a bad row, with `safe=False` cut off."""
+        """Change types: {"label": "int64"}; a value that does not fit is a bad row, or cut if not `safe`."""
         return self.then(Cast(types={name: str(kind) for name, kind in types.items()}, safe=safe))
 
     def nulls(self, *columns: str, value: int | float | str | bool = 0, mask: bool = False) -> Pipeline:
-        """Fill the nulls of these columns with `value`; with `mask`, add `<name>__mask`, True where one was present."""
+        """Fill the nulls of these columns with `value`.
+
+        With `mask`, add `<name>__mask`, True where a value was present.
+        """
         return self.then(Nulls(columns=columns, value=value, mask=mask))
 
     def pad(
@@ -91,13 +94,14 @@ class Pipeline(PipelineBase):
     # ---- rows
 
     def map(
-        self, function: Callable[..., Any], *, batched: bool = False, batch_size: int = 1024, add: bool = False,
-        rng: bool = False, schema: Types | None = None, key: str | None = None,
+        self, function: Callable[..., Any], *, batched: bool = False, batch_size: int = 1024,
+        add: bool = False, rng: bool = False, schema: Types | None = None, key: str | None = None,
     ) -> Pipeline:  # fmt: skip
         """Let `function` make a new row of each row (a dict of NumPy scalars, arrays, str, bytes).
 
-        The dict it returns replaces the row, or adds to it with `add`. `batched`: it gets and returns columns, for
-        fixed blocks of `batch_size` rows. `rng`: it also gets a generator of the sample's own, named by `key`.
+        The dict it returns replaces the row, or adds to it with `add`. `batched`: it gets and gives columns,
+        for fixed blocks of `batch_size` rows. `rng`: it also gets a generator of the sample's own, named by
+        `key`.
         """
         return self.then(
             Map(
@@ -114,7 +118,8 @@ class Pipeline(PipelineBase):
     def filter(self, condition: Condition, *, batched: bool = False) -> Pipeline:
         """Keep the rows for which `condition` holds.
 
-        It is a function of a row (`batched`: of columns), an Arrow expression, or terms as [("label", ">", 3)].
+        It is a function of a row (`batched`: of columns), an Arrow expression, or terms as
+        [("label", ">", 3)].
         """
         return self.then(Filter(condition=condition, batched=batched))
 
@@ -174,7 +179,7 @@ class Pipeline(PipelineBase):
         return ask.count(self.node, self.seed_value or 0)
 
     def counted(self) -> Pipeline:
-        """The same pipeline, its filters by function evaluated in one pass beforehand: lengths are then known."""
+        """The same pipeline, its filters by function evaluated in one pass beforehand: lengths are known."""
         return Pipeline(ask.counted(self.node), seed_value=self.seed_value)
 
     def shuffle_quality(self) -> Quality:
@@ -201,13 +206,14 @@ class Pipeline(PipelineBase):
     # ---- running
 
     def loader(
-        self, *, device: Any = None, rank: int | None = None, world_size: int | None = None, mesh: Any = None,
-        group: Any = None, ids: bool = False, memory_limit: int | str | None = None, threads: int | None = None,
-        prefetch: int | None = None, executor: str = "threads", collate: Callable[[dict[str, Any]], Any] | None = None,
-        on_error: OnError = "raise", max_errors: int | None = None, quarantine: str | Path | None = None,
-        trace: str | Path | None = None, output: Literal["torch", "numpy", "arrow"] = "torch",
+        self, *, device: Any = None, rank: int | None = None, world_size: int | None = None,
+        mesh: Any = None, group: Any = None, ids: bool = False, memory_limit: int | str | None = None,
+        threads: int | None = None, prefetch: int | None = None, executor: str = "threads",
+        collate: Callable[[dict[str, Any]], Any] | None = None, on_error: OnError = "raise",
+        max_errors: int | None = None, quarantine: str | Path | None = None, trace: str | Path | None = None,
+        output: Literal["torch", "numpy", "arrow"] = "torch",
     ) -> TorchLoader:  # fmt: skip
-        """An iterable of batches: dicts of torch tensors, or (`output=`) of NumPy arrays, or Arrow record batches.
+        """An iterable of batches: dicts of torch tensors or NumPy arrays, or Arrow record batches (`output`).
 
         See docs/loader.md for every argument.
 
@@ -247,14 +253,14 @@ class Pipeline(PipelineBase):
 
 
 def read(
-    url: Url | Sequence[Url], *, format: str | Connector | None = None, columns: Sequence[str] | None = None,
-    filter: Condition | None = None, storage_options: Mapping[str, Json] | None = None, index: Url | None = None,
-    name: str | None = None,
+    url: Url | Sequence[Url], *, format: str | Connector | None = None,
+    columns: Sequence[str] | None = None, filter: Condition | None = None,
+    storage_options: Mapping[str, Json] | None = None, index: Url | None = None, name: str | None = None,
 ) -> Pipeline:  # fmt: skip
     """Read files at a URL: one, a list, a folder, a glob or {000..099} pattern, on any fsspec store.
 
     Args:
-        format: "parquet", "arrow", "tar", "jsonl", "folder" or a connector; by default told by the file names.
+        format: "parquet", "arrow", "tar", "jsonl", "folder" or a connector; by default told by file names.
         columns: those to read; all by default.
         filter: as `Pipeline.filter`.
         storage_options: for fsspec.
@@ -262,9 +268,12 @@ def read(
         name: of the source, in states and quarantine files.
     """
     source = FileSource(
-        url=url if isinstance(url, str | Path) else tuple(url), format=format, storage_options=storage_options,
-        index_url=index, name=name,
-    )  # fmt: skip
+        url=url if isinstance(url, str | Path) else tuple(url),
+        format=format,
+        storage_options=storage_options,
+        index_url=index,
+        name=name,
+    )
     pipe = Pipeline(Read(data=source))
     if filter is not None:
         pipe = pipe.filter(filter)

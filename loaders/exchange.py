@@ -1,8 +1,8 @@
 """What ranks tell each other: an all-gather of whole numbers over a gloo group of its own.
 
 The collectives of a group pair up by their order on each rank. A rank that leaves an epoch early may have one
-under way that the others answer only later, in their next run; so every round carries the number of the run, and
-a round in which the runs differ is made again by those that are in the newest one.
+under way that the others answer only later, in their next run; so every round carries the number of the run,
+and a round in which the runs differ is made again by those that are in the newest one.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +17,15 @@ from dataflow.graph.block import Column, as_arrow
 __all__ = ["dense_or_listed", "extras", "to_arrow_batch", "to_numpy_batch"]
 
 Plain = npt.NDArray[np.generic] | list[object]
+# The stubs of pyarrow know the members of an array or type only when its class is known statically.
+Arrow: TypeAlias = Any
 
 
 def to_numpy_batch(batch: HostBatch, *, ids: bool = False) -> dict[str, Plain]:
     """The columns by name: arrays (rows, *shape) that may be written to, or lists.
 
-    Strings and bytes are lists; ragged columns are lists of 1-d arrays. Times are int64 counts of their unit (see
-    `connectors.tensors`). With `ids` also `__id__`, and `__replaced_by__` where bad rows were replaced.
+    Strings and bytes are lists; ragged columns are lists of 1-d arrays. Times are int64 counts of their unit
+    (see `connectors.tensors`). With `ids` also `__id__`, and `__replaced_by__` where bad rows were replaced.
 
     Raises:
         DataError: a column has nulls; names the column and the sample.
@@ -55,7 +58,7 @@ def dense_or_listed(name: str, column: Column, batch: HostBatch) -> Plain:
     return _listed(name, column, batch)
 
 
-def _listed(name: str, column: pa.Array, batch: HostBatch) -> list[object]:
+def _listed(name: str, column: Arrow, batch: HostBatch) -> list[object]:
     kind = column.type
     if isinstance(kind, pa.DictionaryType):
         return _listed(name, column.dictionary_decode(), batch)
@@ -65,10 +68,11 @@ def _listed(name: str, column: pa.Array, batch: HostBatch) -> list[object]:
         _refuse_nulls(name, flat, batch)
         sizes = column.value_lengths().to_numpy(zero_copy_only=False)
         return list(np.split(to_numpy(flat).copy(), np.cumsum(sizes)[:-1])) if len(sizes) else []
-    return column.to_pylist()  # type: ignore[no-any-return]
+    values: list[object] = column.to_pylist()
+    return values
 
 
-def _refuse_nulls(name: str, column: pa.Array, batch: HostBatch) -> None:
+def _refuse_nulls(name: str, column: Arrow, batch: HostBatch) -> None:
     if not column.null_count:
         return
     where = ""
@@ -83,7 +87,7 @@ def _refuse_nulls(name: str, column: pa.Array, batch: HostBatch) -> None:
 
 
 def to_arrow_batch(batch: HostBatch, *, ids: bool = False) -> pa.RecordBatch:
-    """The columns as one Arrow record batch; dense columns share memory with the loader's buffers, read-only."""
+    """The columns as one Arrow record batch; dense ones share memory with the loader's buffers, read-only."""
     columns = {name: as_arrow(column) for name, column in batch.columns.items()}
     for name, values in extras(batch, ids=ids).items():
         columns[name] = as_arrow(values)

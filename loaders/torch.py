@@ -79,14 +79,14 @@ def _moved(value: torch.Tensor | list[Any], device: torch.device) -> torch.Tenso
 class TorchLoader(Loader[Any]):
     """A loader of dicts of tensors, one row of a batch in axis 0.
 
-    Numbers and fixed shapes are tensors that may be written to; strings and bytes are lists; ragged columns are
-    lists of 1-d tensors.
+    Numbers and fixed shapes are tensors that may be written to; strings and bytes are lists; ragged columns
+    are lists of 1-d tensors.
     """
 
     def as_iterable_dataset(self) -> IterableView:
         """This loader as a `torch.utils.data.IterableDataset` with state, for trainers that insist on one.
 
-        Give it to a DataLoader with `batch_size=None, num_workers=0`: it makes batches itself, on its own threads.
+        Give it to a DataLoader with `batch_size=None, num_workers=0`: it makes batches on threads of its own.
         """
         return IterableView(self)
 

@@ -1,4 +1,4 @@
-"""Which data-parallel rank this process is: from arguments, a mesh, a group, torch.distributed or the environment."""
+"""Which data-parallel rank this is: from arguments, a mesh, a group, torch.distributed or the environment."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Group = Any
 def find_world(rank: int | None, world_size: int | None, mesh: Mesh | None, group: Group | None) -> World:
     """The first that is given: rank and world size, a device mesh, a process group; else what is running.
 
-    Of a mesh with several dimensions those count whose names begin with "dp" or "data": ranks that differ only
-    in the others (tensor, pipeline, context parallel) get the same rows.
+    Of a mesh with several dimensions those count whose names begin with "dp" or "data": ranks that differ
+    only in the others (tensor, pipeline, context parallel) get the same rows.
 
     Raises:
         PlanError: only one of rank and world size is given, more than one source is, or a mesh has no such
@@ -71,6 +71,6 @@ def _of_environment() -> World:
         return World(rank=int(values["RANK"] or 0), size=int(values["WORLD_SIZE"] or 1))
     except ValueError:
         raise PlanError(
-            f"RANK={values['RANK']!r}, WORLD_SIZE={values['WORLD_SIZE']!r} in the environment are no numbers.",
+            f"the environment's RANK={values['RANK']!r}, WORLD_SIZE={values['WORLD_SIZE']!r} are no numbers.",
             hint="start with torchrun, or pass rank= and world_size=",
         ) from None

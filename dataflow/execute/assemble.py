@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ __all__ = ["HostBatch", "LaneRows", "assemble", "padded"]
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Arrow: TypeAlias = Any  # as in gather.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ def _fill(target: npt.NDArray[np.generic], done: int, source: npt.NDArray[np.gen
         target[step + whole, : len(source) - whole * count] = source[whole * count :]
 
 
-def _interleaved(lanes: Sequence[LaneRows], name: str, steps: int, rows: int) -> pa.Array:
+def _interleaved(lanes: Sequence[LaneRows], name: str, steps: int, rows: int) -> Arrow:
     """One gather for the run: the lanes' rows one lane behind the other, then in the order of the steps."""
     arrays = [as_arrow(s.block.columns[name][s.start : s.stop]) for lane in lanes for s in lane.segments]
     index = np.empty((steps, rows), np.int64)
@@ -154,7 +156,8 @@ def _interleaved(lanes: Sequence[LaneRows], name: str, steps: int, rows: int) ->
             steps, lane.count
         )
         at += lane.count
-    return pa.concat_arrays(arrays).take(pa.array(index.ravel()))
+    whole: Arrow = pa.concat_arrays(arrays)
+    return whole.take(pa.array(index.ravel()))
 
 
 def padded(batch: HostBatch, slots: Int64s, valid: Bools) -> HostBatch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pyarrow as pa
 
@@ -78,7 +79,7 @@ class _Compiler:
     numbers: dict[int, NumberedSource] = field(default_factory=dict)
     window_rows: list[int] = field(default_factory=list)
     output_window: int | None = None
-    _streams: dict[int, Stream] = field(default_factory=dict)
+    _streams: dict[Node, Stream] = field(default_factory=dict)
 
     def resolve(self, node: Node) -> Node:
         """Fresh nodes, of which each knows its schema: functions without one are asked with the first rows."""
@@ -110,9 +111,9 @@ class _Compiler:
 
     def stream(self, node: Node) -> Stream:
         """The rows that come out of a row-keeping tree, in its order."""
-        if id(node) not in self._streams:
-            self._streams[id(node)] = self._made(node)
-        return self._streams[id(node)]
+        if node not in self._streams:
+            self._streams[node] = self._made(node)
+        return self._streams[node]
 
     def _made(self, node: Node) -> Stream:
         if node.source is not None:
@@ -131,18 +132,21 @@ class _Compiler:
         if node.traits.shuffles:
             node = node.with_window(self._window(node))
         if node.traits.whole_window:
-            self.output_window = self._window(node)
+            window = self._window(node)
+            self.output_window = None if window == "full" else window
         return node.arrange(feeds)
 
-    def _window(self, node: Node) -> int | str:
+    def _window(self, node: Node) -> int | Literal["full"]:
         window = node.window_size
-        if window == "full" or isinstance(window, int):
-            return window
+        if window == "full":
+            return "full"
         place = len(self.window_rows)
-        if self.windows is not None and place < len(self.windows):
+        if isinstance(window, int):
+            rows = window
+        elif self.windows is not None and place < len(self.windows):
             rows = self.windows[place]
         else:
-            rows = max(1, int(parse_bytes(str(window), "window") / _row_bytes(node)))
+            rows = max(1, int(parse_bytes(window, "window") / _row_bytes(node)))
         self.window_rows.append(rows)
         return rows
 
@@ -196,7 +200,8 @@ def compile_plan(
         batch_steps.insert(0, below)
         below = below.input
     if indexes is not None:
-        below = _pinned(below, {key: PinnedSource(index=index) for key, index in indexes.items()})
+        pinned: dict[int, Source] = {key: PinnedSource(index=index) for key, index in indexes.items()}
+        below = _pinned(below, pinned)
     compiler = _Compiler(seed, windows)
     for step in walk(below):
         if step.source is not None:

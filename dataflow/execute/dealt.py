@@ -7,13 +7,14 @@ assembly all ranks tell each other what their lanes can give, so that every rank
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from connectors.contract import Json
-from dataflow.errors import DataError, InternalError, RankError
+from dataflow.errors import DataError, InternalError, PlanError, RankError
 from dataflow.execute.agree import Offer, Ranks, lanes_of
 from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
 from dataflow.execute.feed import ALL_ROWS, LaneFeed, Mend, ReadAhead, Segment
@@ -51,18 +52,44 @@ class DealtPlace:
         return {"cursors": [[c.row, c.sub] for c in self.cursors], "turn": self.turn}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Json]) -> DealtPlace:
-        """What `state` made."""
-        pairs: list[list[int]] = state["cursors"]  # type: ignore[assignment]
-        return cls(tuple(Cursor(row, sub) for row, sub in pairs), int(state["turn"]))  # type: ignore[arg-type]
+    def from_state(cls, state: Mapping[str, Json], lanes: int) -> DealtPlace:
+        """What `state` made.
+
+        Raises:
+            PlanError: it has no cursor for each lane.
+        """
+        try:
+            pairs: list[list[int]] = state["cursors"]  # type: ignore[assignment]
+            cursors = tuple(Cursor(int(row), int(sub)) for row, sub in pairs)
+            turn = int(state["turn"])  # type: ignore[arg-type]
+        except (KeyError, TypeError, ValueError):
+            cursors, turn = (), 0
+        if len(cursors) != lanes or not 0 <= turn < lanes or any(c.row < 0 or c.sub < 0 for c in cursors):
+            raise PlanError(
+                f"the state has no cursor for each of its {lanes} lanes.",
+                hint="pass what state_dict() returned",
+            )
+        return cls(cursors, turn)
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A block of outputs with the lane row of its window's first row."""
+    """A block of outputs, and the lane rows of its window. `whole`: it has all outputs of the window, permuted."""
 
     block: Block
-    window_start: int
+    start: int
+    stop: int
+    whole: bool
+
+    def behind(self, row: int) -> Cursor:
+        """The cursor behind row `row - 1` of the block."""
+        if self.whole:
+            return Cursor(self.start, row) if row < self.block.rows else Cursor(self.stop, 0)
+        origin = self.block.origin
+        last = int(origin[row - 1])
+        if row < len(origin) and origin[row] == last:
+            return Cursor(self.start + last, row - int(np.searchsorted(origin, last)))
+        return Cursor(self.start + last + 1, 0)
 
 
 class _Lane:
@@ -98,7 +125,7 @@ class _Lane:
             self._ended = True
             return
         block, job = found
-        start = job.window.start
+        start, whole = job.window.start, self.feed.bench.program.chunk is None
         if self._mend is not None:
             block = self._mend(block, job)
         elif block.bad and not self._tolerant:
@@ -109,7 +136,7 @@ class _Lane:
         skip = min(self._skip, block.rows)
         self._skip -= skip
         if block.rows > skip:
-            self._held.append((_Held(block, start), skip))
+            self._held.append((_Held(block, start, job.window.stop, whole), skip))
             self._rows += block.rows - skip
 
     def take(self, rows: int) -> list[Segment]:
@@ -126,7 +153,7 @@ class _Lane:
             held, at = self._held.popleft()
             stop = min(held.block.rows, at + rows)
             taken.append(Segment(held.block, at, stop))
-            self.cursor = _behind(held, stop)
+            self.cursor = held.behind(stop)
             if stop < held.block.rows:
                 self._held.appendleft((held, stop))
             rows -= stop - at
@@ -136,19 +163,24 @@ class _Lane:
     def passed_bad(self) -> list[BadSample]:
         """Bad rows in front of the cursor that have not been reported."""
         passed = []
-        while self._bad and self._bad[0][0] < self.cursor.row + (self._ended and not self._held):
+        over = self._ended and not self._held
+        while self._bad and (over or self._bad[0][0] < self.cursor.row):
             passed.append(self._bad.popleft()[1])
         return passed
 
 
-def _behind(held: _Held, stop: int) -> Cursor:
-    """The cursor behind row `stop - 1` of a block."""
-    origin = held.block.origin
-    last = origin[stop - 1]
-    if stop < len(origin) and origin[stop] == last:
-        first = int(np.searchsorted(origin, last))
-        return Cursor(held.window_start + int(last), stop - first)
-    return Cursor(held.window_start + int(last) + 1, 0)
+class _Settled(NamedTuple):
+    """What all ranks know of the next batch: the rows of each lane, whose turn it is behind it, the place in front
+    of it; or the error that it is."""
+
+    counts: tuple[int, ...]
+    turn: int
+    place: DealtPlace
+    error: Exception | None
+
+
+def _too_few(rows: int, world: int) -> DataError:
+    return DataError(f"the last batch has {rows} rows for {world} ranks.", hint="use remainder='pad'")
 
 
 class DealtDriver:
@@ -165,7 +197,7 @@ class DealtDriver:
         self._lanes: dict[int, _Lane] = {}
         self._ahead = ReadAhead(bench, pace.row_bytes, pace.limit_bytes, pace.ahead_bytes)
 
-    def run(self, epoch: int, step: int, place: DealtPlace) -> Iterator[Made]:
+    def run(self, epoch: int, step: int, place: DealtPlace) -> Generator[Made, None, None]:
         """Batches from a place on, without end; an epoch's last is followed by one that `ends_epoch`."""
         try:
             while True:
@@ -179,18 +211,23 @@ class DealtDriver:
         order = self._make_order(epoch)
         self._lanes = {lane: self._open(order, epoch, lane, place.cursors[lane]) for lane in self._own}
         self._ahead.add(epoch, [lane.feed for lane in self._lanes.values()])
-        counts, turn, place = self._settle(place)
-        if not self._is_batch(counts) and step == 0:
+        now = self._settle(place)
+        if now.error is not None:
+            raise now.error
+        if not self._is_batch(now) and step == 0:
             raise DataError(
-                f"epoch {epoch} gives {sum(counts)} rows, not one batch of {self._batching.batch}.",
+                f"epoch {epoch} gives {sum(now.counts)} rows, not one batch of {self._batching.batch}.",
                 hint="use remainder='pad', or a smaller batch",
             )
-        while self._is_batch(counts):
-            batch = self._share(order, epoch, counts, place)
-            counts, turn, place = self._settle(DealtPlace(place.cursors, turn))
-            after = place.state() if self._is_batch(counts) else None
-            yield Made(epoch, step, [batch], after=after)
-            step += 1
+        while self._is_batch(now):
+            batch = self._share(order, epoch, now)
+            after = self._settle(DealtPlace(now.place.cursors, now.turn))
+            last = after.error is None and not self._is_batch(after)
+            # What is wrong with the next batch is said when that is due: this one is whole.
+            yield Made(epoch, step, [batch], after=after.place.state(), last=last)
+            if after.error is not None:
+                raise after.error
+            step, now = step + 1, after
         yield Made(epoch, step, [], ends_epoch=True)
 
     def _open(self, order: EpochOrder, epoch: int, lane: int, cursor: Cursor) -> _Lane:
@@ -200,21 +237,11 @@ class DealtDriver:
         feed = LaneFeed(self._bench, order, turns, lane, cursor.row, ALL_ROWS, stride)
         return _Lane(feed, cursor, self._mend, self._bench.tolerant)
 
-    def _is_batch(self, counts: Sequence[int]) -> bool:
-        least = self._batching.batch if self._batching.remainder == "drop" else 1
-        if sum(counts) < least:
-            return False
-        if self._batching.remainder == "keep" and sum(counts) < self._world:
-            raise DataError(
-                f"the last batch has {sum(counts)} rows for {self._world} ranks.", hint="use remainder='pad'"
-            )
-        return True
+    def _is_batch(self, settled: _Settled) -> bool:
+        return sum(settled.counts) >= (self._batching.batch if self._batching.remainder == "drop" else 1)
 
-    def _settle(self, place: DealtPlace) -> tuple[tuple[int, ...], int, DealtPlace]:
-        """The rows of each lane in the next batch, the lane's turn behind it, and the place in front of it.
-
-        `place` has the turn; the cursors are what the lanes' owners say.
-        """
+    def _settle(self, place: DealtPlace) -> _Settled:
+        """The next batch: `place` has the lane whose turn it is, the cursors are what the lanes' owners say."""
         cap = max(1, 4 * self._batching.batch // self._batching.lanes)
         while True:
             self._ahead.top_up()
@@ -224,43 +251,46 @@ class DealtDriver:
                 [o.rows for o in offers], [o.ended for o in offers], place.turn, self._batching.batch
             )
             if dealt is not None:
-                return *dealt, now
-            self._raise_failed(offers)
+                rows = sum(dealt[0])
+                few = self._batching.remainder == "keep" and 0 < rows < self._world
+                return _Settled(*dealt, now, _too_few(rows, self._world) if few else None)
+            error = self._failure(offers)
+            if error is not None:
+                return _Settled((), place.turn, now, error)
             cap *= 2
 
-    def _raise_failed(self, offers: Sequence[Offer]) -> None:
-        """A lane that the deal reaches has failed: its error here, a RankError on the other ranks."""
-        for lane, offer in enumerate(offers):
-            if offer.failed and lane in self._own and (error := self._lanes[lane].error) is not None:
-                raise error
-        for lane, offer in enumerate(offers):
-            if offer.failed:
-                owner = lane * self._world // self._batching.lanes
-                raise RankError(
-                    f"rank {owner} failed in lane {lane}.",
-                    hint=f"its own error is in the log of rank {owner}",
-                )
+    def _failure(self, offers: Sequence[Offer]) -> Exception | None:
+        """Where a lane has failed that the deal reaches: its error here, a RankError on the other ranks."""
+        failed = [lane for lane, offer in enumerate(offers) if offer.failed]
+        for lane in failed:
+            if lane in self._own and (error := self._lanes[lane].error) is not None:
+                return error
+        if not failed:
+            return None
+        owner = failed[0] * self._world // self._batching.lanes
+        return RankError(
+            f"rank {owner} failed in lane {failed[0]}.", hint=f"its own error is in the log of rank {owner}"
+        )
 
-    def _share(self, order: EpochOrder, epoch: int, counts: Sequence[int], place: DealtPlace) -> HostBatch:
+    def _share(self, order: EpochOrder, epoch: int, settled: _Settled) -> HostBatch:
         """This rank's part of a dealt batch, its lanes moved behind the whole batch."""
+        counts, place = settled.counts, settled.place
         pad = self._batching.remainder == "pad"
         size = self._batching.batch if pad else sum(counts)
         share = split(counts, [0] * len(counts), size, self._rank, self._world)
-        for part in share.parts:
-            if part.lane not in self._lanes:
-                self._lanes[part.lane] = self._open(order, epoch, part.lane, place.cursors[part.lane])
+        wanted = {part.lane: part for part in share.parts}
+        for lane in wanted:
+            if lane not in self._lanes:
+                self._lanes[lane] = self._open(order, epoch, lane, place.cursors[lane])
         rows: list[LaneRows] = []
         bad: list[BadSample] = []
-        wanted = {part.lane: part for part in share.parts}
-        for number, lane in sorted(self._lanes.items()):
+        for number, outputs in sorted(self._lanes.items()):
+            given = outputs.take(counts[number])
             part = wanted.get(number)
-            whole = (
-                _cut(lane.take(counts[number]), part.start, part.rows) if part else lane.take(counts[number])
-            )
-            if part:
-                rows.append(LaneRows(part.rows, whole))
+            if part is not None:
+                rows.append(LaneRows(part.rows, _cut(given, part.start, part.rows)))
             if number in self._own:
-                bad.extend(lane.passed_bad())
+                bad.extend(outputs.passed_bad())
         batch = assemble(rows, 1, self._bench.memory)[0] if rows else None
         if batch is None:
             raise InternalError("a rank got no row of a batch.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ from dataflow.order.windows import Span
 __all__ = ["Gather", "dense_shape"]
 
 Int64s = npt.NDArray[np.int64]
+Arrow: TypeAlias = Any  # the stubs know the members of an Arrow array only where its type is known statically
 
 
 def dense_shape(kind: pa.DataType) -> tuple[np.dtype[np.generic], tuple[int, ...]] | None:
@@ -44,7 +46,7 @@ def dense_shape(kind: pa.DataType) -> tuple[np.dtype[np.generic], tuple[int, ...
 class _Pieces:
     """What arrived of one column that stays Arrow: the arrays, and where their rows go."""
 
-    arrays: list[pa.Array] = field(default_factory=list)
+    arrays: list[Arrow] = field(default_factory=list)
     places: list[Int64s] = field(default_factory=list)
 
 
@@ -125,7 +127,7 @@ class Gather:
         return count
 
     def _put_column(
-        self, name: str, array: pa.Array, index: Int64s | None, to: Int64s, target: slice | Int64s
+        self, name: str, array: Arrow, index: Int64s | None, to: Int64s, target: slice | Int64s
     ) -> None:
         if name in self._dense:
             taken = array if index is None or not array.null_count else array.take(pa.array(index))
@@ -196,7 +198,7 @@ def _as_slice(to: Int64s) -> slice | Int64s:
     return to
 
 
-def _has_nulls(array: pa.Array) -> bool:
+def _has_nulls(array: Arrow) -> bool:
     """Nulls at any depth of a dense array."""
     if array.null_count:
         return True
@@ -205,10 +207,11 @@ def _has_nulls(array: pa.Array) -> bool:
     return pa.types.is_fixed_size_list(array.type) and _has_nulls(array.flatten())
 
 
-def _ordered(pieces: _Pieces, kind: pa.DataType, rows: int) -> pa.Array:
+def _ordered(pieces: _Pieces, kind: pa.DataType, rows: int) -> Arrow:
     """The arrays' rows at their places; a place that got no row (it was bad) is null."""
     if not pieces.arrays:
-        return pa.nulls(rows, kind)
+        empty: Arrow = pa.array([None] * rows, kind)
+        return empty
     whole = _joined(pieces.arrays)
     places = np.concatenate(pieces.places)
     index = np.full(rows, -1, np.int64)
@@ -218,7 +221,7 @@ def _ordered(pieces: _Pieces, kind: pa.DataType, rows: int) -> pa.Array:
     return whole.take(pa.array(index, mask=index < 0))
 
 
-def _joined(arrays: Sequence[pa.Array]) -> pa.Array:
+def _joined(arrays: Sequence[Arrow]) -> Arrow:
     """One array; 32-bit offsets become 64-bit ones where 2 GB do not fit them."""
     kind = arrays[0].type
     wider = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(kind)
@@ -231,7 +234,7 @@ def _joined(arrays: Sequence[pa.Array]) -> pa.Array:
     return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 
-def _with_nulls(dense: npt.NDArray[np.generic], mixed: _Pieces, kind: pa.DataType) -> pa.Array:
+def _with_nulls(dense: npt.NDArray[np.generic], mixed: _Pieces, kind: pa.DataType) -> Arrow:
     """A column of which some spans had nulls: what is in `dense`, but for the rows in `mixed`."""
     index = np.arange(len(dense))
     places = np.concatenate(mixed.places)

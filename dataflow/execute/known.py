@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -34,6 +34,7 @@ class Made:
     step: int
     batches: list[HostBatch] | Future[list[HostBatch]]
     ends_epoch: bool = False
+    last: bool | None = None  # whether the last of them is the epoch's last; None: the number of steps tells
     after: Mapping[str, Json] | None = (
         None  # what a state keeps behind the last of them, beside epoch and step
     )
@@ -70,8 +71,8 @@ def _needs(steps: Steps, step: int, rank: int, world: int) -> dict[int, Needs]:
     regular = min(steps.regular, steps.count)
     extra: dict[int, list[tuple[int, int]]] = {}
     for late in range(max(step, regular), steps.count):
-        for part in steps.share(late, rank, world).parts:
-            extra.setdefault(part.lane, []).append((part.start, part.start + part.rows))
+        for last in steps.share(late, rank, world).parts:
+            extra.setdefault(last.lane, []).append((last.start, last.start + last.rows))
     stride = steps.batching.batch // steps.batching.lanes
     needs = {lane: Needs(0, 0, 0, 0, tuple(ranges)) for lane, ranges in extra.items()}
     if step < regular:
@@ -100,7 +101,7 @@ class KnownDriver:
         self._ahead = ReadAhead(bench, pace.row_bytes, pace.limit_bytes, pace.ahead_bytes)
         self._epochs: list[_Epoch] = []
 
-    def run(self, epoch: int, step: int) -> Iterator[Made]:
+    def run(self, epoch: int, step: int) -> Generator[Made, None, None]:
         """Batches from (`epoch`, `step`) on, without end; an epoch's last is followed by one that `ends_epoch`."""
         try:
             self._open(epoch, step)

@@ -8,6 +8,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from copy import deepcopy
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
@@ -35,7 +36,7 @@ from dataflow.execute.streams import OpenStreams
 from dataflow.execute.trace import Recorder
 from dataflow.graph.block import BadSample, Block
 from dataflow.graph.draw import Draw
-from dataflow.graph.node import Node
+from dataflow.graph.node import Node, walk
 from dataflow.options import LoaderOptions, World
 
 __all__ = ["Loader"]
@@ -73,7 +74,8 @@ class Loader(Generic[T]):
         self._gathers: Gathers | None = None
         self._closed = False
         self._running: _Running | None = None
-        self._iterator: _EpochIterator[T] | None = None
+        # Weak: an iterator that nobody holds is one that was broken off.
+        self._iterator: Callable[[], _EpochIterator[T] | None] = lambda: None
         self._meters = Meters(Recorder() if options.trace is not None else None)
         self._started_s: float | None = None
         self._delivered = 0
@@ -135,7 +137,8 @@ class Loader(Generic[T]):
         Raises:
             TypeError: as `len`.
         """
-        running = self._iterator is not None and not self._iterator.ended
+        iterator = self._iterator()
+        running = iterator is not None and not iterator.ended
         return len(self) - (self.step if self._settled or running else 0)
 
     def set_epoch(self, epoch: int) -> None:
@@ -149,7 +152,7 @@ class Loader(Generic[T]):
         if self._settled and epoch == self.epoch:
             return
         self._stop_iterator()
-        self._places.append(_Place(epoch, 0, None, self._quarantine.errors))
+        self._places[-1] = _Place(epoch, 0, None, self._quarantine.errors)
         self._settled = True
 
     # ---- state
@@ -168,9 +171,8 @@ class Loader(Generic[T]):
         place = self._places[-1 - lag]
         state = {**self._base, "epoch": place.epoch, "step": place.step, "errors": place.errors}
         if self._setup.steps is None:
-            after = place.after or DealtPlace.start(self._setup.batching.lanes).state()
-            state.update(after)
-        return state
+            state |= place.after or DealtPlace.start(self._setup.batching.lanes).state()
+        return deepcopy(state)
 
     def load_state_dict(self, state: Mapping[str, Json]) -> None:
         """Go on behind the batch at which `state` was saved; on any number of ranks.
@@ -182,10 +184,13 @@ class Loader(Generic[T]):
         self._check_open()
         check_state(state)
         setup = make_setup(self._node, self._seed, self._options, self._world, state)
-        self._halt()
+        self._stop_iterator()
+        self.halt()
         self._setup = setup
         self._check_ranks()
-        after = {key: state[key] for key in ("cursors", "turn")} if setup.steps is None else None
+        after = None
+        if setup.steps is None:
+            after = DealtPlace.from_state(state, setup.batching.lanes).state()
         errors = state.get("errors", 0)
         self._reset(_Place(cast(int, state["epoch"]), cast(int, state["step"]), after, cast(int, errors)))
 
@@ -195,16 +200,17 @@ class Loader(Generic[T]):
         self._check_open()
         self._stop_iterator()
         if not self._settled:
-            self._places.append(_Place(self.epoch + 1, 0, None, self._quarantine.errors))
+            self._places[-1] = _Place(self.epoch + 1, 0, None, self._quarantine.errors)
             self._settled = True
         place = self._place
         if self._running is None or self._running.at != (place.epoch, place.step):
-            self._halt()
+            self.halt()
             self._running = _Running(self._setup, self._meters, place, self._gathers)
         if self._started_s is None:
             self._started_s = time.perf_counter()
-        self._iterator = _EpochIterator(self, self._running, place.epoch)
-        return self._iterator
+        iterator = _EpochIterator(self, self._running, place.epoch)
+        self._iterator = weakref.ref(iterator)
+        return iterator
 
     def deliver(
         self, epoch: int, step: int, batch: HostBatch, after: Mapping[str, Json] | None, last: bool
@@ -227,7 +233,9 @@ class Loader(Generic[T]):
 
     def is_last(self, made: Made, step: int) -> bool:
         """Whether `step` is the last of its epoch."""
-        return made.after is None if self._setup.steps is None else step + 1 == self._setup.steps.count
+        if self._setup.steps is None:
+            return bool(made.last)
+        return step + 1 == self._setup.steps.count
 
     @property
     def meters(self) -> Meters:
@@ -259,7 +267,7 @@ class Loader(Generic[T]):
         if self._closed:
             return
         self._stop_iterator()
-        self._halt()
+        self.halt()
         self._closed = True
         self._quarantine.close()
         if self._options.trace is not None and self._meters.recorder is not None:
@@ -275,18 +283,19 @@ class Loader(Generic[T]):
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
-            self._halt()
+            self.halt()
 
     def _check_open(self) -> None:
         if self._closed:
             raise LoaderClosed("the loader is closed.", hint="make a new one with pipe.loader(...)")
 
     def _stop_iterator(self) -> None:
-        if self._iterator is not None:
-            self._iterator.ended = True
-            self._iterator = None
+        iterator = self._iterator()
+        if iterator is not None:
+            iterator.ended = True
 
-    def _halt(self) -> None:
+    def halt(self) -> None:
+        """End the threads and drop what was made ahead; the place stays."""
         running, self._running = self._running, None
         if running is not None:
             running.close()
@@ -310,7 +319,8 @@ class _Running:
         options, plan = setup.options, setup.plan
         remote = any(not source.index.store.is_local for source in plan.sources)
         self._pools = ThreadPools(options.threads, remote=remote)
-        self._replaced: dict[int, BadSample] = {}
+        self._replaced: dict[int, deque[BadSample]] = {}
+        self._many = any(step.traits.many for step in walk(plan.root))
         self._streams = OpenStreams(setup.slice_bytes, limit=2 * setup.batching.lanes + 2)
         range_rows = max(1, min(1024, int(_RANGE_BYTES / plan.row_bytes)))
         bench = Bench(
@@ -331,12 +341,12 @@ class _Running:
             dealt = DealtDriver(
                 bench, setup.order, setup.batching, rank, world, setup.pace, mend, self._ranks
             )
-            at = DealtPlace.start(lanes) if place.after is None else DealtPlace.from_state(place.after)
+            at = DealtPlace.start(lanes) if place.after is None else DealtPlace.from_state(place.after, lanes)
             self.ahead = Ahead(dealt.run(place.epoch, place.step, at))
         _OPEN.add(self)
 
     def _note(self, bad: BadSample) -> None:
-        self._replaced[bad.id] = bad
+        self._replaced.setdefault(bad.id, deque()).append(bad)
 
     def replaced_in(self, batch: HostBatch) -> list[BadSample]:
         """The bad rows in whose place others stand in a batch."""
@@ -344,11 +354,11 @@ class _Running:
             return []
         first = batch.ids if batch.ids.ndim == 1 else batch.ids[:, 0]
         real = batch.replaced >= 0 if batch.valid is None else (batch.replaced >= 0) & batch.valid
-        return [
-            self._replaced.pop(int(id_))
-            for id_ in dict.fromkeys(first[real].tolist())
-            if id_ in self._replaced
-        ]
+        samples: list[int] = first[real].tolist()
+        if self._many:
+            samples = list(dict.fromkeys(samples))  # the rows that one row gave are one bad row
+        # A row is bad again in every pass; each time was noted, in the order of the passes.
+        return [self._replaced[sample].popleft() for sample in samples]
 
     def close(self) -> None:
         """End all threads; may be called twice."""
@@ -393,12 +403,23 @@ class _EpochIterator(Generic[T]):
                 "this iterator is closed: another one was begun, or the loader was closed or moved.",
                 hint="iterate a loader once at a time",
             )
+        try:
+            return self._delivered()
+        except StopIteration:
+            self._done = True
+            raise
+        except BaseException:
+            # What was taken from the driver is lost with this iterator: the next one begins with a new driver.
+            self.ended = True
+            self._loader.halt()
+            raise
+
+    def _delivered(self) -> T:
         while not self._batches:
             made = self._running.ahead.get() if self._running.ahead.ready else self._waited()
             if made.ends_epoch:
                 if made.epoch < self._epoch:
                     continue  # the mark of the epoch before, whose last batch was the last one asked for
-                self._done = True
                 raise StopIteration
             batches = made.batches.result() if isinstance(made.batches, Future) else made.batches
             self._made, self._step = made, made.step
@@ -407,9 +428,9 @@ class _EpochIterator(Generic[T]):
         batch, step = self._batches.popleft(), self._step
         self._step += 1
         last = self._loader.is_last(self._made, step)
-        if last:
-            self._done = True
-        return self._loader.deliver(self._epoch, step, _split_off(batch), self._made.after, last)
+        result = self._loader.deliver(self._epoch, step, _split_off(batch), self._made.after, last)
+        self._done = last
+        return result
 
     def _waited(self) -> Made:
         with self._loader.meters.waiting("deliver"):

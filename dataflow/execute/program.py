@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import lcm
 from typing import Protocol
 
@@ -123,7 +124,7 @@ def _chunks(block: Block, rows: int) -> list[Block]:
     """Cut a block at the multiples of `rows` of its window, whatever rows are left of each part."""
     number = block.origin // rows
     cuts = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), block.rows]
-    return [block.slice(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [block.slice(a, b) for a, b in pairwise(cuts)]
 
 
 def _guarded(node: Node, block: Block, draw: Draw, isolate: bool) -> Block:

@@ -24,7 +24,8 @@ class Replacer:
     """Fills the places of bad rows. Candidate j is a draw keyed by (sample id, j) among the rows of the window.
 
     The row that steps in goes through the operators under the bad row's id, so that augmentation and order do
-    not move. `note` is told of each bad row. Every block gets a column `__replaced_by__`: the id of the row that stepped in, else -1.
+    not move. `note` is told of each bad row. Every block gets a column `__replaced_by__`: the id of the row that
+    stepped in, else -1.
     """
 
     def __init__(self, bench: Bench, note: Callable[[BadSample], None]) -> None:

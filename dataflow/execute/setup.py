@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from connectors.contract import Json
 from dataflow.errors import PlanError
 from dataflow.execute.compile import Plan, compile_plan
 from dataflow.execute.known import Pace
-from dataflow.execute.state import compare_shape, order_shape
-from dataflow.graph.node import Node, walk
+from dataflow.execute.state import check_place, compare_shape, order_shape
+from dataflow.graph.node import BatchSizes, Node, walk
 from dataflow.index.cache import find_files
 from dataflow.index.identity import compare
 from dataflow.index.index import Index
-from dataflow.ops.batch import Batch
 from dataflow.options import LoaderOptions, World
 from dataflow.order.batches import Batching, Steps, check_batch, check_length
 from dataflow.order.epoch import EpochOrder
@@ -81,24 +81,27 @@ def make_setup(
     plan = compile_plan(node, seed, windows, indexes)
     if options.errors.on_error == "skip":
         plan = replace(plan, program=replace(plan.program, keeps_rows=False))
-    batching = _batching(batch_step, world, state)
+    batching = _batching(batch_step.batch_sizes, world, state)
     steps = None
     if plan.lengths_known:
         total = plan.stream.total
         steps = Steps(batching, [below(total, lane, batching.lanes) for lane in range(batching.lanes)])
         check_length(steps, world.size)
-    shape = order_shape(_below(node), plan, {"remainder": batching.remainder})
+    shape = order_shape(batch_step.input, plan, {"remainder": batching.remainder})
     if state is not None:
         compare_shape(state["shape"], shape)  # type: ignore[arg-type]
+        if steps is not None:
+            check_place(state, steps.count)
     slice_bytes = max(1 << 20, min(_SLICE_BYTES, options.memory_limit // (8 * options.threads)))
     setup = Setup(plan, batching, steps, world, options, shape, _chunk_rows(plan, options), slice_bytes)
     _check_memory(setup)
     return setup
 
 
-def _batch_step(node: Node) -> Batch:
+def _batch_step(node: Node) -> Node:
+    """The step that batches."""
     step = node
-    while not isinstance(step, Batch):
+    while not step.traits.batches:
         if not step.inputs or not step.traits.after_batch:
             raise PlanError(
                 "the pipeline makes no batches.", hint="end it with .batch(32), or .batch(global_size=1024)"
@@ -107,11 +110,7 @@ def _batch_step(node: Node) -> Batch:
     return step
 
 
-def _below(node: Node) -> Node:
-    return _batch_step(node).input
-
-
-def _batching(step: Batch, world: World, state: Mapping[str, Json] | None) -> Batching:
+def _batching(sizes: BatchSizes, world: World, state: Mapping[str, Json] | None) -> Batching:
     if state is not None:
         batch, lanes = int(state["batch"]), int(state["lanes"])  # type: ignore[arg-type]
         if world.size > batch:
@@ -120,10 +119,10 @@ def _batching(step: Batch, world: World, state: Mapping[str, Json] | None) -> Ba
                 hint="use fewer ranks",
             )
     else:
-        batch = step.global_size if step.global_size is not None else (step.size or 0) * world.size
-        lanes = step.lanes or world.size
+        batch = sizes.global_size if sizes.global_size is not None else (sizes.size or 0) * world.size
+        lanes = sizes.lanes or world.size
         check_batch(batch, lanes, world.size)
-    return Batching(batch=batch, lanes=lanes, remainder=step.remainder)
+    return Batching(batch=batch, lanes=lanes, remainder=sizes.remainder)
 
 
 def _saved_indexes(node: Node, state: Mapping[str, Json]) -> dict[int, Index]:
@@ -138,12 +137,8 @@ def _saved_indexes(node: Node, state: Mapping[str, Json]) -> dict[int, Index]:
     found = {}
     for source, was in zip(sources, saved, strict=True):
         at, options = getattr(source, "index_url", None), getattr(source, "storage_options", None)
-        resumed = compare(
-            was,
-            source.index,
-            lambda content, at=at, o=options: find_files(content, index=at, storage_options=o),
-        )
-        found[id(source)] = resumed.now
+        lookup = partial(find_files, index=at, storage_options=options)
+        found[id(source)] = compare(was, source.index, lookup).now
     return found
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from connectors.contract import Json
 from dataflow.errors import PlanError
@@ -24,7 +25,15 @@ from dataflow.execute.compile import Plan
 from dataflow.graph.node import Node, walk
 from dataflow.index.identity import identity
 
-__all__ = ["VERSION", "base_state", "check_state", "compare_shape", "merge_states", "order_shape"]
+__all__ = [
+    "VERSION",
+    "base_state",
+    "check_place",
+    "check_state",
+    "compare_shape",
+    "merge_states",
+    "order_shape",
+]
 
 VERSION = 1
 _FIELDS = ("version", "epoch", "step", "batch", "lanes", "windows", "sources", "shape")
@@ -75,6 +84,27 @@ def check_state(state: Mapping[str, Json]) -> None:
         raise PlanError(
             f"the state has version {state['version']}, and this Dataflow writes {VERSION}.",
             hint="load it with the version of Dataflow that saved it",
+        )
+    _refuse_place(state)
+
+
+def _refuse_place(state: Mapping[str, Json]) -> None:
+    for name, least in (("epoch", 0), ("step", 0), ("batch", 1), ("lanes", 1)):
+        value = state[name]
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise PlanError(f"the state has {name}={value!r}.", hint="pass what state_dict() returned")
+
+
+def check_place(state: Mapping[str, Json], steps: int) -> None:
+    """The step is one of the epoch's `steps`.
+
+    Raises:
+        PlanError: it is not.
+    """
+    if not 0 <= cast(int, state["step"]) < steps:
+        raise PlanError(
+            f"the state is at step {state['step']}, and an epoch has {steps}.",
+            hint="pass what state_dict() returned",
         )
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from connectors.conform import rows_alone
 from connectors.tensors import to_arrow
 
 __all__ = ["BadSample", "Block", "Column", "as_arrow", "concat_blocks"]
 
 Int64s = npt.NDArray[np.int64]
-Column = npt.NDArray[np.generic] | pa.Array
+Column = npt.NDArray[np.generic] | Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Block:
     def take(self, index: Int64s) -> Block:
         """The rows at `index`, copied."""
         picked: dict[str, Column] = {
-            name: column[index] if isinstance(column, np.ndarray) else column.take(pa.array(index))
+            name: column[index] if isinstance(column, np.ndarray) else column.take(index)
             for name, column in self.columns.items()
         }
         return replace(self, columns=picked, ids=self.ids[index], origin=self.origin[index], owned=True)
@@ -75,14 +77,13 @@ class Block:
 
     def record_batch(self) -> pa.RecordBatch:
         """The columns as Arrow, without a copy for dense columns."""
-        names = list(self.columns)
+        if not self.columns:
+            return rows_alone(self.rows)
         arrays = [as_arrow(column) for column in self.columns.values()]
-        if not names:
-            return pa.RecordBatch.from_struct_array(pa.array([{}] * self.rows, pa.struct([])))
-        return pa.RecordBatch.from_arrays(arrays, names=names)
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
 
 
-def as_arrow(column: Column) -> pa.Array:
+def as_arrow(column: Column) -> pa.Array[Any]:
     """A column as an Arrow array; dense memory is shared."""
     return to_arrow(column) if isinstance(column, np.ndarray) else column
 

@@ -13,7 +13,7 @@ from dataflow.errors import DataError, StageError
 from dataflow.graph.block import BadSample, Block, Column
 from dataflow.graph.rows import listed
 
-__all__ = ["call_rows", "columns_view", "function_name", "stage_error"]
+__all__ = ["call_rows", "columns_view", "first_id", "function_name", "stage_error"]
 
 
 def function_name(function: object) -> str:
@@ -23,7 +23,7 @@ def function_name(function: object) -> str:
 
 
 def stage_error(operator: str, error: Exception, *, sample_id: int | None = None) -> StageError | DataError:
-    """`error` as a StageError that names the operator, the sample and the line that raised; it is the cause."""
+    """`error` as a StageError that names operator, sample and the line that raised; `error` is its cause."""
     if isinstance(error, StageError | DataError):
         return error
     frames = traceback.extract_tb(error.__traceback__)

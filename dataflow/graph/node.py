@@ -6,10 +6,10 @@ does to the order (`arrange`) and to a block of rows (`apply`). They never ask w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,14 @@ import pyarrow.compute as pc
 
 from connectors.contract import Json
 from dataflow.errors import InternalError
+from dataflow.graph.arguments import Argument, arguments_of, written
 from dataflow.graph.block import Block
 from dataflow.graph.draw import Draw
 from dataflow.index.index import Index
+from dataflow.order.batches import Remainder
 from dataflow.order.stream import Stream
 
-__all__ = ["NameRows", "Node", "Source", "Traits", "walk"]
+__all__ = ["BatchSizes", "NameRows", "Node", "Source", "Traits", "walk"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,16 @@ class Traits:
     chunk: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSizes:
+    """What a step that `batches` was asked for: rows of a rank's or of the global batch, one of them None."""
+
+    size: int | None
+    global_size: int | None
+    lanes: int | None
+    remainder: Remainder
+
+
 # From sample ids to the file of each row (its name relative to the root) and the row's number in it.
 NameRows = Callable[[npt.NDArray[np.int64]], tuple[list[str], npt.NDArray[np.int64]]]
 
@@ -68,6 +80,13 @@ class Source(Protocol):
     def index(self) -> Index:
         """The index of the source; opened when first asked for."""
 
+    def written(self) -> dict[str, Json]:
+        """What a spec says of the source.
+
+        Raises:
+            PlanError: it cannot be written down, as rows in memory.
+        """
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Node:
@@ -75,6 +94,26 @@ class Node:
 
     inputs: tuple[Node, ...] = field(default=(), repr=False)
     kind: ClassVar[str] = ""
+    feeds: ClassVar[int | None] = 1  # how many steps feed it: 0 for a source, None for any number
+    in_specs: ClassVar[bool] = True  # users may write it; others only rules make
+
+    @classmethod
+    def arguments(cls) -> tuple[Argument, ...]:
+        """What a spec may say of such a step: its fields, unless it has a form of its own."""
+        return arguments_of(cls)
+
+    @classmethod
+    def from_arguments(cls, inputs: tuple[Node, ...], values: Mapping[str, Any]) -> Node:
+        """Such a step (or several) over its inputs, from values by the names of its arguments."""
+        return cls(inputs=inputs, **values)
+
+    def written(self) -> dict[str, Json]:
+        """What a spec says of this step: the arguments that are not at their defaults, as plain data.
+
+        Raises:
+            PlanError: an argument has no written form.
+        """
+        return written(self, self.arguments())
 
     @property
     def input(self) -> Node:
@@ -131,6 +170,11 @@ class Node:
         """One step that does what `below` and then this one do, or None where there is none."""
         return None
 
+    @property
+    def new_names(self) -> Mapping[str, str] | None:
+        """For a step that only gives columns other names: the new name by the old one."""
+        return None
+
     def counted_before(self) -> Node:
         """A filter whose kept rows are found in one pass beforehand."""
         raise InternalError(f"{self.kind} is no filter.")
@@ -138,6 +182,11 @@ class Node:
     def for_outputs(self) -> Node:
         """A shuffle as it is behind an operator that makes several rows of one."""
         raise InternalError(f"{self.kind} is no shuffle.")
+
+    @property
+    def batch_sizes(self) -> BatchSizes:
+        """For a step that `batches`: how many rows make a batch."""
+        raise InternalError(f"{self.kind} makes no batches.")
 
     @property
     def window_size(self) -> int | str:
@@ -160,7 +209,7 @@ class Node:
 
     @property
     def selection_key(self) -> str | None:
-        """For a step that `selects`: a text that decides the result beside the data; None where there is none."""
+        """For a step that `selects`: a text that decides the result beside the data; None where none does."""
         return None
 
     def selected(self, block: Block, named: NameRows) -> npt.NDArray[np.bool_]:
@@ -192,7 +241,9 @@ class Node:
         shown = []
         for f in fields(self):
             value = getattr(self, f.name)
-            if f.name != "inputs" and f.repr and value != f.default:
+            # Arrow's expressions answer != with an expression, or not at all: types are compared first.
+            differs = type(value) is not type(f.default) or value != f.default
+            if f.name != "inputs" and f.repr and differs:
                 shown.append(f"{f.name}={_short(value)}")
         return f"{self.kind}({', '.join(shown)})"
 

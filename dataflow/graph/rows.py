@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,8 @@ from dataflow.graph.block import Column, as_arrow
 __all__ = ["Row", "columns_of", "infer_schema", "listed", "plain_value"]
 
 Row = dict[str, object]
+# The stubs of pyarrow know the members of an array or type only when its class is known statically.
+Arrow: TypeAlias = Any
 
 
 def listed(columns: Mapping[str, Column], rows: int) -> list[Row]:
@@ -30,17 +33,17 @@ def listed(columns: Mapping[str, Column], rows: int) -> list[Row]:
 def _values(column: Column) -> Sequence[object]:
     if isinstance(column, np.ndarray):
         return list(column)
-    kind = column.type
+    kind: Arrow = column.type
     if pa.types.is_temporal(kind) and column.null_count == 0:
         return list(column.to_numpy(zero_copy_only=False))
     if column.null_count == 0 and shape_of(kind) is not None:
         return list(to_numpy(column))
     if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and shape_of(kind.value_type) is not None:
         return [None if not item.is_valid else _list_value(item) for item in column]
-    return column.to_pylist()  # type: ignore[no-any-return]
+    return column.to_pylist()
 
 
-def _list_value(item: pa.Scalar) -> object:
+def _list_value(item: Arrow) -> object:
     values = item.values
     return to_numpy(values) if values.null_count == 0 else values.to_pylist()
 
@@ -72,8 +75,8 @@ def infer_schema(rows: Sequence[Row], operator: str) -> pa.Schema:
     )
 
 
-def _infer_type(values: Sequence[object], name: str, operator: str) -> pa.DataType:
-    present = [plain_value(value) for value in values if value is not None]
+def _infer_type(values: Sequence[object], name: str, operator: str) -> Arrow:
+    present: list[Any] = [plain_value(value) for value in values if value is not None]
     try:
         arrays = [value for value in present if isinstance(value, np.ndarray | np.generic)]
         if arrays and len(arrays) == len(present):

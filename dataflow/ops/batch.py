@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dataflow.errors import PlanError
-from dataflow.graph.node import Node, Traits
+from dataflow.graph.node import BatchSizes, Node, Traits
 from dataflow.graph.registry import register
+from dataflow.order.batches import Remainder
 
 __all__ = ["REMAINDERS", "Batch"]
 
@@ -25,7 +26,7 @@ class Batch(Node):
     size: int | None = None
     global_size: int | None = None
     lanes: int | None = None
-    remainder: str = "drop"
+    remainder: Remainder = "drop"
 
     def __post_init__(self) -> None:
         if (self.size is None) == (self.global_size is None):
@@ -46,3 +47,9 @@ class Batch(Node):
     @property
     def traits(self) -> Traits:
         return Traits(batches=True, row_wise=False)
+
+    @property
+    def batch_sizes(self) -> BatchSizes:
+        return BatchSizes(
+            size=self.size, global_size=self.global_size, lanes=self.lanes, remainder=self.remainder
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,11 +18,14 @@ from dataflow.graph.registry import register
 
 __all__ = ["Cast", "data_type"]
 
+# The stubs of pyarrow know the members of an array or type only when its class is known statically.
+Kind: TypeAlias = Any
+
 
 def data_type(kind: str | pa.DataType) -> pa.DataType:
-    """An Arrow type from its name: "int32", "float16", "string", "timestamp[us]", "list<int64>", "int32[512]".
+    """An Arrow type from its name: "int32", "float16", "string", "timestamp[us]", "list<int64>".
 
-    `int32[512]` is a fixed-size list. Whatever Arrow prints for one of these types is understood.
+    "int32[512]" is a fixed-size list. Whatever Arrow prints for one of these types is understood.
 
     Raises:
         PlanError: the name is unknown.
@@ -40,8 +44,10 @@ def data_type(kind: str | pa.DataType) -> pa.DataType:
         inner, size = text[:-1].rsplit("[", 1)
         return pa.list_(data_type(inner), int(size))
     aliases = {"float16": "halffloat", "float32": "float", "float64": "double", "str": "string"}
+    name: Any = aliases.get(text, text)  # the stubs want one of the literals
     try:
-        return pa.type_for_alias(aliases.get(text, text))
+        found: pa.DataType = pa.type_for_alias(name)
+        return found
     except ValueError:
         raise PlanError(
             f"{kind!r} is no type.", hint="use a name as 'int64', 'float16', 'string' or 'int32[512]'"

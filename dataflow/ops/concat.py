@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -24,6 +25,8 @@ class Concat(Node):
 
     Types that differ are widened where no value is lost.
     """
+
+    feeds: ClassVar[int | None] = None
 
     @property
     def traits(self) -> Traits:
@@ -57,7 +60,8 @@ class Concat(Node):
 def _common(kinds: Sequence[pa.DataType], name: str) -> pa.DataType:
     parts = [pa.schema([pa.field(name, kind)]) for kind in kinds]
     try:
-        return pa.unify_schemas(parts, promote_options="permissive").field(name).type
+        common: pa.DataType = pa.unify_schemas(parts, promote_options="permissive").field(name).type
+        return common
     except pa.ArrowException as error:
         raise PlanError(
             f"concat: column {name!r} has the types {', '.join(sorted({str(k) for k in kinds}))}.",

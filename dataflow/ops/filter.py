@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from dataflow.graph.calls import call_rows, columns_view, function_name
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import NameRows, Node, Traits
 from dataflow.graph.registry import register
+from dataflow.ops.forms import CONDITION, settled_terms
 
 __all__ = ["Condition", "Filter", "columns_read", "expression_of"]
 
@@ -26,8 +28,9 @@ _OPERATORS = ("=", "==", "!=", "<", ">", "<=", ">=", "in", "not in")
 
 
 def expression_of(condition: Condition) -> pc.Expression | None:
-    """An Arrow expression, from one or from terms as [("label", ">", 3), ...] (all of them must hold; a list of
-    such lists is an "or" of "and"s); None for a function.
+    """A condition as an Arrow expression; None for a function.
+
+    Of terms as [("label", ">", 3), ...] all must hold; a list of such lists is an "or" of "and"s.
 
     Raises:
         PlanError: it is none of the three.
@@ -37,7 +40,7 @@ def expression_of(condition: Condition) -> pc.Expression | None:
     if callable(condition):
         return None
     try:
-        groups = [condition] if isinstance(condition[0][0], str) else condition
+        groups: Sequence[Any] = [condition] if isinstance(condition[0][0], str) else condition
         whole: pc.Expression | None = None
         for group in groups:
             part: pc.Expression | None = None
@@ -45,6 +48,8 @@ def expression_of(condition: Condition) -> pc.Expression | None:
                 part = _term(term) if part is None else part & _term(term)
             assert part is not None
             whole = part if whole is None else whole | part
+    except PlanError:
+        raise
     except (TypeError, IndexError, ValueError, AssertionError, pa.ArrowException) as error:
         raise PlanError(
             f"filter: {condition!r} is no condition.",
@@ -102,18 +107,26 @@ def columns_read(expression: pc.Expression, schema: pa.Schema) -> frozenset[str]
 class Filter(Node):
     """Keep the rows for which `condition` holds; a null is not kept.
 
-    With `counted`, the kept rows are found in one pass beforehand: the length is then known and lanes are equal.
-    A rule sets it for conditions on columns of the source; `basis` is then what that pass reads.
+    With `counted`, the kept rows are found in one pass beforehand: the length is then known, and lanes are
+    equal. A rule sets it for conditions on columns of the source; `basis` is then what that pass reads.
     """
 
-    condition: Condition
+    condition: Condition = field(metadata={"form": CONDITION})
     batched: bool = False
     counted: bool = False
     basis: Node | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if expression_of(self.condition) is not None and self.batched:
+        by_function = expression_of(self.condition) is None
+        if not by_function and self.batched:
             raise PlanError("filter(batched=True) is for functions.", hint="leave it out")
+        if not by_function and not isinstance(self.condition, pc.Expression):
+            object.__setattr__(self, "condition", settled_terms(self.condition))
+
+    @classmethod
+    def from_arguments(cls, inputs: tuple[Node, ...], values: Mapping[str, Any]) -> Node:
+        made = cls(inputs=inputs, **values)
+        return made.counted_before() if made.counted else made
 
     @property
     def expression(self) -> pc.Expression | None:
@@ -129,7 +142,8 @@ class Filter(Node):
         )  # fmt: skip
 
     def _reads(self) -> frozenset[str] | None:
-        schema, expression = self.input.schema, self.expression
+        # The columns that a counted one reads need not reach it: its own pass reads them.
+        schema, expression = (self.selection_basis if self.counted else self.input).schema, self.expression
         return columns_read(expression, schema) if schema is not None and expression is not None else None
 
     def order_fact(self) -> Json:

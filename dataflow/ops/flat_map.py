@@ -18,6 +18,7 @@ from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
 from dataflow.graph.rows import Row, columns_of, infer_schema
+from dataflow.ops.forms import FUNCTION, SCHEMA
 from dataflow.ops.map import Types, declared_schema
 
 __all__ = ["FlatMap"]
@@ -31,15 +32,17 @@ class FlatMap(Node):
     `__id__` gets a second column: the number of the row among those of its call. `schema` as in `map`.
     """
 
-    function: Callable[..., object]
-    schema_: Types | None = None
+    function: Callable[..., object] = field(metadata={"form": FUNCTION})
+    schema_: Types | None = field(default=None, metadata={"key": "schema", "form": SCHEMA})
     rng: bool = False
-    draws: str | None = None
+    draws: str | None = field(default=None, metadata={"key": "key"})
     resolved: pa.Schema | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise PlanError(f"flat_map({self.function!r}) is no function.", hint="give a function of one row")
+        # Types by name and a schema of the same types are one thing, in specs and in explain().
+        object.__setattr__(self, "schema_", declared_schema(self.schema_))
         if self.declared is not None:
             check_new_names("flat_map", self.declared.names)
 
@@ -80,7 +83,7 @@ class FlatMap(Node):
             raise bad[0].error
         if not rows:
             raise PlanError(
-                f"{self._name} returned no row for the first {block.rows} rows, so that its columns are unknown.",
+                f"{self._name} returned no row for the first {block.rows} rows: its columns are unknown.",
                 hint="give schema={...}",
             )
         return infer_schema(rows, self._name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
 from dataflow.graph.rows import Row, columns_of, infer_schema, plain_value
 from dataflow.ops.cast import data_type
+from dataflow.ops.forms import FUNCTION, SCHEMA
 
 __all__ = ["Map", "declared_schema"]
 
@@ -38,21 +39,22 @@ def declared_schema(types: Types | None) -> pa.Schema | None:
 class Map(Node):
     """The dict that `function` returns replaces the row, or adds to it with `add`.
 
-    Per row: the function gets a dict of NumPy scalars, arrays, str and bytes. `batched`: a dict of arrays (rows,
-    *shape) and lists, for blocks of `batch_size` rows of a window; it returns columns of that length. With `rng`
-    it also gets a numpy.random.Generator of the sample's own (of the block's first sample where `batched`).
+    Per row: the function gets a dict of NumPy scalars, arrays, str and bytes. `batched`: a dict of arrays
+    (rows, *shape) and lists, for blocks of `batch_size` rows of a window; it returns columns of that length.
+    With `rng` it also gets a numpy.random.Generator of the sample's own (`batched`: of the block's first
+    sample).
 
     `schema` says what is returned; without it, what the first rows of the source give is what all must give.
     `resolved` is that, set when training starts.
     """
 
-    function: Callable[..., object]
+    function: Callable[..., object] = field(metadata={"form": FUNCTION})
     batched: bool = False
     batch_size: int = 1024
     add: bool = False
     rng: bool = False
-    schema_: Types | None = None
-    draws: str | None = field(default=None)
+    schema_: Types | None = field(default=None, metadata={"key": "schema", "form": SCHEMA})
+    draws: str | None = field(default=None, metadata={"key": "key"})
     resolved: pa.Schema | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -62,6 +64,8 @@ class Map(Node):
             raise PlanError(
                 f"map(batch_size={self.batch_size!r}) is no number of rows.", hint="give 1 or more"
             )
+        # Types by name and a schema of the same types are one thing, in specs and in explain().
+        object.__setattr__(self, "schema_", declared_schema(self.schema_))
         if self.declared is not None:
             check_new_names("map", self.declared.names)
 
@@ -114,13 +118,14 @@ class Map(Node):
         return infer_schema(rows, self._name)
 
     def apply(self, block: Block, draw: Draw) -> Block:
+        kept = block
         if self.batched:
-            made, bad = self._call_block(block, draw), []
-            kept = block
+            made = self._call_block(block, draw)
         else:
             results, bad = self._call_rows(block, draw)
             good = np.fromiter((result is not None for result in results), np.bool_, block.rows)
-            kept = block.without(bad, good) if bad else block
+            if bad:
+                kept = block.without(bad, good)
             rows = [cast(Row, result) for result in results if result is not None]
             made = columns_of(rows, cast(pa.Schema, self.declared))
         columns = {**kept.columns, **made} if self.add else made
@@ -186,7 +191,7 @@ def _added(schema: pa.Schema, made: pa.Schema) -> pa.Schema:
     return schema
 
 
-def _as_column(values: object, kind: pa.DataType | None) -> Column:
+def _as_column(values: Any, kind: pa.DataType | None) -> Column:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if isinstance(values, pa.Array):
@@ -202,7 +207,8 @@ def _as_column(values: object, kind: pa.DataType | None) -> Column:
         rows = [{"value": value} for value in values]
         schema = pa.schema([("value", kind)]) if kind is not None else infer_schema(rows, "map")
         return columns_of(rows, schema)["value"]
-    return pa.array(values, kind)
+    made: pa.Array[Any] = pa.array(values, kind)
+    return made
 
 
 def _wrong_result(operator: str, result: object) -> StageError:

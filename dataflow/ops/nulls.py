@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,9 @@ from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
 
 __all__ = ["Nulls"]
+
+# The stubs of pyarrow know the members of an array or type only when its class is known statically.
+Arrow: TypeAlias = Any
 
 
 @register("nulls")
@@ -65,7 +69,7 @@ class Nulls(Node):
                 columns[name] = self._filled(array, name)
         return block.with_columns(columns)
 
-    def _fill(self, kind: pa.DataType, name: str) -> pa.Scalar:
+    def _fill(self, kind: pa.DataType, name: str) -> Arrow:
         dense = shape_of(kind)
         try:
             if dense is not None and dense[1]:
@@ -77,10 +81,11 @@ class Nulls(Node):
                 hint="give value= of that type",
             ) from error
 
-    def _filled(self, array: pa.Array, name: str) -> pa.Array:
+    def _filled(self, array: Arrow, name: str) -> Arrow:
         fill = self._fill(array.type, name)
-        if shape_of(array.type) is None or not shape_of(array.type)[1]:  # type: ignore[index]
+        dense = shape_of(array.type)
+        if dense is None or not dense[1]:
             return pc.fill_null(array, fill)
-        # Arrow has no fill_null for fixed-shape rows: rows present keep their place, null ones take one extra row.
+        # Arrow has no fill_null for fixed-shape rows: rows present keep their place, nulls take an extra row.
         index = np.where(array.is_valid().to_numpy(zero_copy_only=False), np.arange(len(array)), len(array))
         return pa.concat_arrays([array, pa.array([fill], array.type)]).take(pa.array(index))

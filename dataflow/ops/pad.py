@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,9 @@ from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
 
 __all__ = ["Pad"]
+
+# The stubs of pyarrow know the members of an array or type only when its class is known statically.
+Arrow: TypeAlias = Any
 
 
 @register("pad")
@@ -68,7 +72,7 @@ class Pad(Node):
                 columns[f"{name}__mask"] = real
         return block.with_columns(columns)
 
-    def _padded(self, array: pa.Array, name: str, length: int) -> tuple[Column, Column]:
+    def _padded(self, array: Arrow, name: str, length: int) -> tuple[Column, Column]:
         item = _item_type(array.type, name)
         if pa.types.is_fixed_size_list(array.type):
             array = array.cast(pa.list_(item))
@@ -91,7 +95,7 @@ class Pad(Node):
         return out, real
 
 
-def _item_type(kind: pa.DataType, name: str) -> pa.DataType:
+def _item_type(kind: Arrow, name: str) -> Arrow:
     lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     dense = shape_of(kind.value_type) if lists else None
     if dense is None or dense[1]:

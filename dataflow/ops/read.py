@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -15,12 +16,17 @@ from connectors.dataset import Dataset
 from connectors.memory import InMemory
 from connectors.paths import Listing
 from connectors.store import Store
+from dataflow.errors import InternalError, PlanError
+from dataflow.graph.arguments import PLAIN, Argument, arguments_of, written
 from dataflow.graph.columns import check_columns
 from dataflow.graph.node import Node, Source, Traits
 from dataflow.graph.registry import register
 from dataflow.index.build import build_index
 from dataflow.index.index import Index
 from dataflow.index.open import open_index
+from dataflow.ops.filter import Filter
+from dataflow.ops.forms import CONDITION, FORMAT, STORAGE_OPTIONS, URLS
+from dataflow.ops.select import Select
 
 __all__ = ["FileSource", "MemorySource", "PinnedSource", "Read"]
 
@@ -31,10 +37,10 @@ Url = str | Path
 class FileSource:
     """Files at a URL; their index is opened when something first asks for it."""
 
-    url: Url | Sequence[Url]
-    format: str | Connector | None = None
+    url: Url | Sequence[Url] = field(metadata={"form": URLS})
+    format: str | Connector | None = field(default=None, metadata={"form": FORMAT})
     storage_options: Mapping[str, Json] | None = field(default=None, repr=False)
-    index_url: Url | None = None
+    index_url: Url | None = field(default=None, metadata={"key": "index"})
     name: str | None = None
     _lock: Lock = field(default_factory=Lock, repr=False)
 
@@ -58,6 +64,9 @@ class FileSource:
         with self._lock:
             return self._opened
 
+    def written(self) -> dict[str, Json]:
+        return written(self, _source_arguments())
+
     def __repr__(self) -> str:
         urls = [self.url] if isinstance(self.url, str | Path) else list(self.url)
         return repr(str(urls[0])) + (f" and {len(urls) - 1} more" if len(urls) > 1 else "")
@@ -76,6 +85,12 @@ class MemorySource:
         listing = Listing(Store(), "", self.connector.files())
         return build_index(self.connector, listing, name=self.name or self.connector.name)
 
+    def written(self) -> dict[str, Json]:
+        raise PlanError(
+            f"the source {self!r} is in memory, where no spec can find it.",
+            hint="write the rows to files, as Parquet, and read those",
+        )
+
     def __repr__(self) -> str:
         return self.name or self.connector.name
 
@@ -86,14 +101,48 @@ class PinnedSource:
 
     index: Index
 
+    def written(self) -> dict[str, Json]:
+        raise InternalError("a source of a saved state has no spec.")
+
+
+def _source_arguments() -> tuple[Argument, ...]:
+    options = Argument(
+        key="storage_options", name="storage_options", type=STORAGE_OPTIONS.type, form=STORAGE_OPTIONS
+    )
+    return (*arguments_of(FileSource), options)
+
 
 @register("read")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Read(Node):
     """The rows of a source, in file order; `columns` are those that the pipeline needs, None for all."""
 
+    feeds: ClassVar[int | None] = 0
+
     data: Source
     columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def arguments(cls) -> tuple[Argument, ...]:
+        return (
+            *_source_arguments(),
+            Argument(key="columns", name="columns", type=tuple[str, ...] | None, form=PLAIN),
+            Argument(key="filter", name="filter", type=CONDITION.type, form=CONDITION),
+        )
+
+    @classmethod
+    def from_arguments(cls, inputs: tuple[Node, ...], values: Mapping[str, Any]) -> Node:
+        source = {name: value for name, value in values.items() if name not in ("columns", "filter")}
+        made: Node = cls(data=FileSource(**source))
+        if values.get("filter") is not None:
+            made = Filter(inputs=(made,), condition=values["filter"])
+        if values.get("columns") is not None:
+            made = Select(inputs=(made,), columns=values["columns"])
+        return made
+
+    def written(self) -> dict[str, Json]:
+        columns: list[Json] = list(self.columns or ())
+        return {**self.data.written(), **({"columns": columns} if columns else {})}
 
     @property
     def source(self) -> Source:

@@ -32,6 +32,10 @@ class Rename(Node):
         touched = frozenset(self.names) | frozenset(self.names.values())
         return Traits(kernel=True, after_batch=True, reads=frozenset(self.names), writes=touched)
 
+    @property
+    def new_names(self) -> Mapping[str, str]:
+        return self.names
+
     def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
         if schemas[0] is None:
             return None
@@ -52,10 +56,11 @@ class Rename(Node):
     def fused(self, below: Node) -> Node | None:
         if not self.names:
             return below
-        if not isinstance(below, Rename):
+        earlier = below.new_names
+        if earlier is None:
             return None
-        names = {name: self.names.get(new, new) for name, new in below.names.items()}
-        first = {name: new for name, new in self.names.items() if name not in below.names.values()}
+        names = {name: self.names.get(new, new) for name, new in earlier.items()}
+        first = {name: new for name, new in self.names.items() if name not in earlier.values()}
         return replace(self, inputs=below.inputs, names={**names, **first})
 
     def apply(self, block: Block, draw: Draw) -> Block:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,10 +40,10 @@ def parse_bytes(text: str, what: str) -> int:
 @register("shuffle")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shuffle(Node):
-    """Permute the fragments, then the rows inside windows of `window` rows or bytes; "full" permutes single rows.
+    """Permute the fragments, then the rows inside windows of `window` rows or bytes.
 
-    A window in bytes becomes a number of rows when training starts for the first time, and stays that in the
-    loader's state.
+    "full" permutes single rows. A window in bytes becomes a number of rows when training starts for the first
+    time, and stays that in the loader's state.
     """
 
     window: int | str = "64MB"
@@ -85,10 +86,12 @@ class Shuffle(Node):
 @register("output_shuffle")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OutputShuffle(Node):
-    """Permute what one window of source rows gave: `shuffle` behind an operator that makes several rows of one.
+    """Permute what one window of source rows gave.
 
-    A rule puts it in the place of `shuffle` there.
+    A rule puts it in the place of `shuffle` behind an operator that makes several rows of one.
     """
+
+    in_specs: ClassVar[bool] = False
 
     window: int | str
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,9 @@ from dataflow.graph.registry import register
 from dataflow.order.philox import draws, key_of
 
 __all__ = ["Split", "split_ranges"]
+
+# The stubs of pyarrow know the members of an array or type only when its class is known statically.
+Arrow: TypeAlias = Any
 
 
 def split_ranges(parts: Mapping[str, float]) -> dict[str, tuple[float, float]]:
@@ -94,9 +98,11 @@ class Split(Node):
 
     def _by_value(self, block: Block) -> npt.NDArray[np.float64]:
         check_columns("split", [self.by], pa.schema([(name, pa.null()) for name in block.columns]))
-        coded = as_arrow(block.columns[self.by]).dictionary_encode(null_encoding="encode")
+        column: Arrow = as_arrow(block.columns[self.by])
+        coded = column.dictionary_encode(null_encoding="encode")
         drawn = np.array([_unit(value) for value in coded.dictionary.to_pylist()])
-        return drawn[coded.indices.to_numpy()]
+        place: npt.NDArray[np.int32] = coded.indices.to_numpy()
+        return drawn[place]
 
 
 def _unit(value: object) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -21,6 +22,8 @@ __all__ = ["Zip"]
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Zip(Node):
     """Row i of every input makes row i; `__id__` holds one id for each input."""
+
+    feeds: ClassVar[int | None] = None
 
     @property
     def traits(self) -> Traits:

@@ -12,7 +12,7 @@ __all__ = ["push_filter"]
 
 
 def push_filter(node: Node) -> Node:
-    """Move every filter by expression as far down as it goes; count it beforehand where no function is below."""
+    """Move filters by expression down as far as they go; count them beforehand where no function is below."""
     made = node.over(*[push_filter(feed) for feed in node.inputs])
     if not made.traits.filters or made.traits.reads is None or made.traits.selects:
         return made

@@ -155,7 +155,7 @@ def concat(*streams: Stream) -> Stream:
             f"concat of streams with {[len(s.inputs) for s in streams]} zipped inputs.",
             hint="zip behind it: zip(concat(...), concat(...))",
         )
-    # Each part keeps leaves of its own, also where two parts read one source: their rows may be operated on differently.
+    # Each part keeps leaves of its own, also where two parts read one source: operators may differ.
     before = np.cumsum([0, *(len(s.leaves) for s in streams)])
     numbers = [s.leaf + np.int32(first) for s, first in zip(streams, before, strict=False)]
     bits, bit = _joined(streams)

@@ -1,0 +1,72 @@
+"""Reading Arrow IPC files, beside copying the same rows out of memory-mapped record batches."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+import dataflow as flow
+from bench.case import Bar, Case, Figures, Side
+from bench.data import data_set
+from bench.measure import ENGINE_IMPORTS, iterate, timed
+from bench.rows import small_rows
+from connectors.tensors import to_numpy
+
+__all__ = ["CASE"]
+
+_BATCH = 1024
+_FILES = 4
+
+
+def _prepare(quick: bool) -> Path:
+    rows = 500_000 if quick else 5_000_000
+
+    def make(folder: Path) -> None:
+        for number in range(_FILES):
+            batches = list(small_rows(rows // _FILES, seed=number))
+            with pa.ipc.new_file(str(folder / f"small-{number}.arrow"), batches[0].schema) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+
+    return data_set("small-arrow", make, rows=rows, version=1)
+
+
+def _dataflow(folder: Path, quick: bool) -> Figures:
+    with flow.read(f"{folder}/*.arrow").batch(_BATCH).loader(threads=2, output="numpy") as loader:
+        return timed(partial(iterate, loader, "label"))
+
+
+def _pyarrow(folder: Path, quick: bool) -> Figures:
+    def work() -> tuple[int, int]:
+        rows = batches = 0
+        for file in sorted(folder.glob("*.arrow")):
+            with pa.memory_map(str(file)) as mapped:
+                reader = pa.ipc.open_file(mapped)
+                for number in range(reader.num_record_batches):
+                    block = reader.get_batch(number)
+                    for start in range(0, block.num_rows, _BATCH):
+                        part = block.slice(start, _BATCH)
+                        made = {name: to_numpy(part[name]).copy() for name in part.schema.names}
+                        rows += len(made["label"])
+                        batches += 1
+        return rows, batches
+
+    return timed(work)
+
+
+CASE = Case(
+    name="arrow",
+    summary="5 million rows of 8 numbers in Arrow IPC files, in file order, batches of 1,024",
+    prepare=_prepare,
+    sides=(
+        Side(name="dataflow", run=_dataflow, imports=(*ENGINE_IMPORTS, "connectors.arrow_ipc")),
+        Side(name="pyarrow", run=_pyarrow),
+    ),
+    bars=(
+        Bar(label="dataflow, 2 threads", figure="rows_per_s", side="dataflow", unit="rows/s"),
+        Bar(label="pyarrow, memory mapped", figure="rows_per_s", side="pyarrow", unit="rows/s"),
+        Bar(label="against pyarrow", figure="rows_per_s", side="dataflow", against="pyarrow", how="ratio"),
+    ),
+)

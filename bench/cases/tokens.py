@@ -1,0 +1,72 @@
+"""Rows of 512 tokens from Parquet, shuffled in windows: beside plain reading and beside a DataLoader."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import dataflow as flow
+from bench.case import Bar, Case, Figures, Side
+from bench.measure import DATALOADER_IMPORTS, ENGINE_IMPORTS, iterate, timed
+from bench.plain import columns_in_memory, iterate_dataloader, read_row_groups
+from bench.rows import tokens_in_parquet
+
+__all__ = ["CASE"]
+
+_BATCH = 256
+_THREADS = 2
+
+
+def _prepare(quick: bool) -> Path:
+    """100,000 rows (quick: 24,576) in row groups of 1,024, in four files."""
+    rows = 24_576 if quick else 100_000
+
+    return tokens_in_parquet(rows, files=4, group_rows=1024)
+
+
+def _epochs(quick: bool) -> int:
+    return 2 if quick else 5
+
+
+def _dataflow(folder: Path, quick: bool) -> Figures:
+    pipe = flow.read(f"{folder}/*.parquet").shuffle("64MB").seed(1).batch(_BATCH)
+    with pipe.loader(threads=_THREADS) as loader:
+        return timed(partial(iterate, loader, "tokens", epochs=_epochs(quick)))
+
+
+def _pyarrow(folder: Path, quick: bool) -> Figures:
+    def work() -> tuple[int, int]:
+        rows = read_row_groups(folder, threads=_THREADS, passes=_epochs(quick))
+        return rows, rows // _BATCH
+
+    return timed(work)
+
+
+def _dataloader(folder: Path, quick: bool) -> Figures:
+    columns = columns_in_memory(folder)
+    return timed(partial(iterate_dataloader, columns, batch=_BATCH, max_batches=96 if quick else None))
+
+
+CASE = Case(
+    name="tokens",
+    summary="100,000 rows of 512 int32 in Parquet (zstd), shuffled windows, batches of 256, two threads",
+    prepare=_prepare,
+    sides=(
+        Side(name="dataflow", run=_dataflow, imports=ENGINE_IMPORTS),
+        Side(name="pyarrow", run=_pyarrow, imports=("pyarrow.parquet",)),
+        Side(name="dataloader", run=_dataloader, imports=DATALOADER_IMPORTS),
+    ),
+    bars=(
+        Bar(label="dataflow", figure="rows_per_s", side="dataflow", unit="rows/s"),
+        Bar(label="pyarrow", figure="rows_per_s", side="pyarrow", unit="rows/s"),
+        Bar(label="DataLoader", figure="rows_per_s", side="dataloader", unit="rows/s"),
+        Bar(
+            label="against pyarrow", figure="rows_per_s", side="dataflow", against="pyarrow", how="ratio",
+            at_least=0.75,
+        ),
+        Bar(
+            label="against DataLoader", figure="rows_per_s", side="dataflow", against="dataloader", how="ratio",
+            at_least=3,
+        ),
+    ),
+)  # fmt: skip

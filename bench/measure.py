@@ -1,0 +1,54 @@
+"""The clock and the processor time of one side's work, and the loop that takes batches."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Iterable, Mapping, Sized
+
+from bench.case import Figures
+
+__all__ = ["DATALOADER_IMPORTS", "ENGINE_IMPORTS", "cpu_s", "iterate", "timed"]
+
+# What a side has loaded before its clock starts, with what these load only when they are first used.
+ENGINE_IMPORTS = (
+    "dataflow.fluent",
+    "loaders.torch",
+    "connectors.parquet",
+    "pyarrow.parquet",
+    "pyarrow.dataset",
+)
+DATALOADER_IMPORTS = ("torch.utils.data", "pyarrow.parquet")
+
+
+def timed(work: Callable[[], tuple[int, int]]) -> Figures:
+    """Do `work`, which returns rows and batches: rows_per_s, wall and processor seconds, and both per batch."""
+    cpu, start = cpu_s(), time.perf_counter()
+    rows, batches = work()
+    wall, cpu = time.perf_counter() - start, cpu_s() - cpu
+    return {
+        "rows": rows,
+        "rows_per_s": rows / wall,
+        "wall_s": wall,
+        "cpu_s": cpu,
+        "wall_us_per_batch": wall / batches * 1e6,
+        "cpu_us_per_batch": cpu / batches * 1e6,
+    }
+
+
+def iterate(loader: Iterable[Mapping[str, Sized]], column: str, *, epochs: int = 1) -> tuple[int, int]:
+    """Take all batches of some epochs; returns rows, by the length of `column`, and batches."""
+    rows = batches = 0
+    for _ in range(epochs):
+        for made in loader:
+            rows += len(made[column])
+            batches += 1
+    return rows, batches
+
+
+def cpu_s() -> float:
+    """Processor seconds that this process and its children that have ended have used."""
+    return sum(
+        usage.ru_utime + usage.ru_stime
+        for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )

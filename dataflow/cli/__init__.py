@@ -1,0 +1,13 @@
+"""The `dataflow` command: one file for each word of it.
+
+app.py       the words, and `main`
+reporting.py what a command prints: text or one JSON object, errors, exit codes
+values.py    rows as text and as JSON
+run.py explain.py index.py inspect.py state.py demo.py bench.py
+"""
+
+from __future__ import annotations
+
+from dataflow.cli.app import app, main
+
+__all__ = ["app", "main"]

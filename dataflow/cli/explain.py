@@ -1,0 +1,32 @@
+"""`dataflow explain`: a spec as the steps that were written and the steps that run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from connectors.contract import Json
+from dataflow.cli.open import open_from_here
+from dataflow.cli.reporting import Allow, AsJson, Debug, reporting
+
+__all__ = ["explain"]
+
+
+def explain(
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help="A YAML or JSON file.")],
+    allow: Allow = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show the steps of a SPEC as written, and as the rules have rewritten them."""
+    with reporting(as_json=as_json, debug=debug) as output:
+        opened = open_from_here(spec, allow)
+        pipe = opened.pipeline
+        text = pipe.explain()
+        schema = pipe.schema
+        columns: Json = None if schema is None else {field.name: str(field.type) for field in schema}
+        loader: dict[str, Json] = dict(opened.loader)
+        if loader:
+            text += "\nloader: " + ", ".join(f"{name}={value!r}" for name, value in loader.items())
+        output.give({"explain": text, "columns": columns, "seed": pipe.seed_value, "loader": loader}, text)

@@ -1,0 +1,111 @@
+"""`load_spec`: a YAML or JSON file becomes a pipeline; `open_spec` also gives the options of its loader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from connectors.contract import Json
+from dataflow.errors import PlanError, near
+from dataflow.fluent import Pipeline
+from dataflow.graph.arguments import PLAIN, Argument, FindFunction, arguments_of, check
+from dataflow.graph.functions import find_function
+from dataflow.graph.spec import VERSION
+from dataflow.spec.build import Builder
+from dataflow.spec.document import Document, parse
+
+__all__ = ["LoaderSection", "Spec", "load_spec", "open_spec"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoaderSection:
+    """What a spec may say under `loader`: options of `Pipeline.loader` that are plain data."""
+
+    device: str | None = None
+    ids: bool = False
+    memory_limit: int | str | None = None
+    threads: int | None = None
+    prefetch: int | None = None
+    executor: str = "threads"
+    on_error: Literal["raise", "skip", "replace"] = "raise"
+    max_errors: int | None = None
+    quarantine: str | None = None
+    trace: str | None = None
+    output: Literal["torch", "numpy", "arrow"] = "torch"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A spec that was read: the pipeline, and keyword arguments for its `loader()`."""
+
+    pipeline: Pipeline
+    loader: Mapping[str, Any]
+
+
+_SECTIONS = (
+    Argument(key="version", name="version", type=int, form=PLAIN, required=True),
+    Argument(key="seed", name="seed", type=int | None, form=PLAIN),
+    Argument(key="pipeline", name="pipeline", type=list[object], form=PLAIN, required=True),
+    Argument(key="loader", name="loader", type=dict[str, object] | None, form=PLAIN),
+)
+
+
+def load_spec(path: str | Path | Mapping[str, Json], allow_modules: Sequence[str] = ()) -> Pipeline:
+    """The pipeline of a YAML or JSON file (told by the suffix .json), or of what `to_spec` returned.
+
+    Args:
+        allow_modules: from which modules and packages functions may be imported, each with all below it.
+
+    Relative URLs in the file start from the current folder, as everywhere else.
+
+    Raises:
+        PlanError: the file is wrong; the message begins with its name and the line, as `train.yaml:12: ...`.
+        ConnectorError, DataError, MissingExtraError: files that it reads are.
+    """
+    return open_spec(path, allow_modules).pipeline
+
+
+def open_spec(path: str | Path | Mapping[str, Json], allow_modules: Sequence[str] = ()) -> Spec:
+    """As `load_spec`, with the options under `loader:`."""
+    if isinstance(allow_modules, str):
+        raise PlanError(
+            f"allow_modules={allow_modules!r} is a text.", hint=f"give a list: [{allow_modules!r}]"
+        )
+    document = Document("spec", dict(path)) if isinstance(path, Mapping) else _read(Path(path))
+    find = partial(find_function, allow_modules=tuple(allow_modules))
+    data = document.data
+    if not isinstance(data, dict):
+        raise PlanError(f"{document.name}: it is no spec.", hint="begin with version: 1 and pipeline:")
+    with document.at():
+        check(_SECTIONS, data, "the spec", find)
+    with document.at("version"):
+        if data["version"] != VERSION:
+            raise PlanError(
+                f"version {data['version']} is unknown.", hint=f"this Dataflow reads version {VERSION}"
+            )
+    with document.at("loader"):
+        loader = _loader(data.get("loader"), find)
+    pipeline = Builder(document, find).pipeline(data["pipeline"], ("pipeline",))
+    seed: Any = data.get("seed")
+    with document.at("seed"):
+        return Spec(pipeline if seed is None else pipeline.seed(seed), loader)
+
+
+def _loader(given: Json, find: FindFunction) -> dict[str, object]:
+    return check(arguments_of(LoaderSection), given, "loader", find) if isinstance(given, dict) else {}
+
+
+def _read(path: Path) -> Document:
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        files = [file.name for file in path.parent.glob("*") if file.suffix in (".yaml", ".yml", ".json")]
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise PlanError(
+            f"the spec {path} cannot be read: {reason}.",
+            hint=near(path.name, files, what="spec in that folder"),
+        ) from error
+    return parse(text, path.name, json=path.suffix.lower() == ".json")

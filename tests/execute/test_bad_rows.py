@@ -1,0 +1,383 @@
+"""A bad row costs that row, or the run, as the policy says; it is counted and written down once a delivery."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recipes import Row, fragments, json_copy
+
+import dataflow as flow
+from dataflow.errors import DataError, PlanError, StageError
+from dataflow.execute.loader import Loader
+from dataflow.options import OnError
+
+Kind = Literal["map", "map rng", "batched", "filter", "flat_map", "shuffled flat_map"]
+KINDS: tuple[Kind, ...] = ("map", "map rng", "batched", "filter", "flat_map", "shuffled flat_map")
+
+
+def _pipe(
+    bad: Sequence[int], kind: Kind = "map", rows: int = 40, batch: int = 4, **how: Any
+) -> flow.Pipeline:
+    """Rows 0 to `rows`, of which an operator of that kind cannot make those in `bad`."""
+    broken = frozenset(bad)
+
+    def check(values: Any) -> None:
+        for value in np.atleast_1d(values).tolist():
+            if value in broken:
+                raise ValueError(f"value {value} is bad")
+
+    def one(row: Row, *rng: Any) -> Row:
+        check(row["x"])
+        return {"x": row["x"]}
+
+    def many(columns: Row) -> Row:
+        check(columns["x"])
+        return {"x": columns["x"]}
+
+    def keep(row: Row) -> bool:
+        check(row["x"])
+        return True
+
+    def several(row: Row) -> list[Row]:
+        check(row["x"])
+        return [{"x": int(row["x"])}] * 2
+
+    source = fragments([8] * (rows // 8))
+    window = how.pop("window", None)
+    if kind == "shuffled flat_map":
+        return source.flat_map(several, schema={"x": "int64"}).shuffle(8).batch(batch, **how)
+    if window is not None:
+        source = source.shuffle(window)
+    made = {
+        "map": lambda: source.map(one, schema={"x": "int64"}),
+        "map rng": lambda: source.map(one, schema={"x": "int64"}, rng=True),
+        "batched": lambda: source.map(many, schema={"x": "int64"}, batched=True, batch_size=5),
+        "filter": lambda: source.filter(keep),
+        "flat_map": lambda: source.flat_map(several, schema={"x": "int64"}),
+    }[kind]()
+    return made.batch(batch, **how)
+
+
+def _loader(pipe: flow.Pipeline, on_error: OnError, path: Path | None = None, **more: Any) -> Loader[Any]:
+    return pipe.loader(output="numpy", ids=True, threads=2, on_error=on_error, quarantine=path, **more)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _values(batches: Sequence[Row]) -> list[int]:
+    return [value for batch in batches for value in batch["x"].tolist()]
+
+
+def _copies(kind: Kind) -> int:
+    return 2 if "flat_map" in kind else 1
+
+
+# ---- raise
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_raise_delivers_all_batches_in_front_of_the_bad_row_and_then_the_error(kind: Kind) -> None:
+    with _loader(_pipe([21], kind), "raise") as loader:
+        found: list[Row] = []
+        with pytest.raises(StageError, match="ValueError: value 21 is bad") as caught:
+            found.extend(loader)
+        assert isinstance(caught.value.__cause__, ValueError)
+        assert "test_bad_rows.py" in caught.value.location
+        assert caught.value.hint
+    values, copies = _values(found), _copies(kind)
+    if kind == "shuffled flat_map":
+        # A row that was never made has no place among its window's outputs: those in front come, at least.
+        assert set(range(16)) <= set(values) <= set(range(24))
+    else:
+        assert len(found) == 21 * copies // 4
+        assert values == [value for value in range(21) for _ in range(copies)][: len(values)]
+
+
+def test_raise_says_which_row_of_a_row_function_it_was() -> None:
+    with _loader(_pipe([21]), "raise") as loader, pytest.raises(StageError, match="sample 0:21"):
+        list(loader)
+
+
+@pytest.mark.parametrize("kind", ["map", "filter"])
+def test_iterating_again_after_an_error_never_loses_a_batch_in_silence(kind: Kind) -> None:
+    with _loader(_pipe([1], kind), "raise") as loader:
+        for _ in range(2):
+            with pytest.raises(StageError, match="value 1 is bad"):
+                next(iter(loader))
+            assert (loader.epoch, loader.step) == (0, 0)
+
+
+def test_a_batch_that_collate_refused_comes_again_with_the_next_for() -> None:
+    refusals = iter([True])
+
+    def collate(batch: Row) -> Row:
+        if next(refusals, False):
+            raise KeyError("once")
+        return batch
+
+    with fragments((40,)).batch(4).loader(output="numpy", collate=collate) as loader:
+        with pytest.raises(KeyError, match="once"):
+            next(iter(loader))
+        assert (loader.epoch, loader.step) == (0, 0)
+        assert _values(list(loader)) == list(range(40))
+
+
+def test_an_error_behind_what_was_read_ahead_does_not_reach_an_epoch_that_breaks_before_it() -> None:
+    with _loader(_pipe([30]), "raise") as loader:
+        running = iter(loader)
+        assert next(running)["x"].tolist() == [0, 1, 2, 3]
+        loader.set_epoch(5)
+        assert next(iter(loader))["x"].tolist() == [0, 1, 2, 3]
+
+
+# ---- skip
+
+
+@given(
+    bad=st.lists(st.integers(0, 39), max_size=12, unique=True), kind=st.sampled_from(KINDS),
+    lanes=st.sampled_from([1, 2, 4]), remainder=st.sampled_from(["pad", "keep"]),
+)  # fmt: skip
+@settings(max_examples=40)
+def test_skip_delivers_all_good_rows_and_counts_every_bad_one(
+    tmp_path_factory: pytest.TempPathFactory, bad: list[int], kind: Kind, lanes: int, remainder: str
+) -> None:
+    path = tmp_path_factory.mktemp("skip") / "bad.jsonl"
+    with _loader(_pipe(bad, kind, lanes=lanes, remainder=remainder), "skip", path) as loader:
+        found = list(loader)
+        state = loader.state_dict()
+    real = [
+        value
+        for batch in found
+        for value, valid in zip(batch["x"].tolist(), batch.get("__valid__", [True] * 4), strict=False)
+        if valid
+    ]
+    assert sorted(real) == sorted([x for x in range(40) if x not in bad] * _copies(kind))
+    assert state["errors"] == len(bad)
+    lines = _lines(path)
+    assert sorted(line["row"] for line in lines) == sorted(bad)
+    for line in lines:
+        assert line["operator"].startswith(kind.replace("shuffled ", "").split()[0].replace("batched", "map"))
+        assert f"value {line['row']} is bad" in line["error"]
+        assert (line["source"], line["id"]) == ("memory", line["row"])
+
+
+@pytest.mark.parametrize("trailing", [1, 3, 8, 16])
+def test_bad_rows_behind_the_last_good_one_are_counted_too(tmp_path: Path, trailing: int) -> None:
+    bad = range(40 - trailing, 40)
+    with _loader(_pipe(bad, remainder="keep"), "skip", tmp_path / "bad.jsonl") as loader:
+        assert _values(list(loader)) == list(range(40 - trailing))
+        assert loader.state_dict()["errors"] == trailing
+    assert [line["row"] for line in _lines(tmp_path / "bad.jsonl")] == list(bad)
+
+
+def test_a_lane_without_any_good_row_does_not_stop_the_others() -> None:
+    with _loader(_pipe(range(20), lanes=2), "skip") as loader:
+        assert _values(list(loader)) == list(range(20, 40))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_skip_resumes_exactly_at_every_stop_and_counts_no_row_twice(tmp_path: Path, kind: Kind) -> None:
+    pipe = _pipe([0, 3, 4, 5, 17, 25, 38, 39], kind, lanes=2, remainder="keep")
+    with _loader(pipe, "skip") as loader:
+        whole, states = [], []
+        for batch in loader:
+            whole.append(batch["x"].tolist())
+            states.append(json_copy(loader.state_dict()))
+    assert states[-1]["errors"] == 8
+    for stop, state in enumerate(states[:-1]):
+        path = tmp_path / f"{stop}.jsonl"
+        with _loader(pipe, "skip", path) as loader:
+            loader.load_state_dict(state)
+            assert [batch["x"].tolist() for batch in loader] == whole[stop + 1 :]
+            assert loader.state_dict()["errors"] == 8
+        assert len(_lines(path)) == 8 - state["errors"]
+
+
+# ---- replace
+
+
+@given(
+    bad=st.lists(st.integers(0, 39), max_size=12, unique=True), lanes=st.sampled_from([1, 2, 4]),
+    kind=st.sampled_from(["map", "map rng", "batched"]), window=st.sampled_from([None, 40]),
+)  # fmt: skip
+@settings(max_examples=40)
+def test_replace_keeps_shapes_steps_and_ids_and_puts_good_rows_in(
+    tmp_path_factory: pytest.TempPathFactory, bad: list[int], lanes: int, kind: Kind, window: int | None
+) -> None:
+    path = tmp_path_factory.mktemp("replace") / "bad.jsonl"
+    good = _pipe([], kind, lanes=lanes, window=window)
+    with _loader(good, "raise") as loader:
+        whole = list(loader)
+    with _loader(_pipe(bad, kind, lanes=lanes, window=window), "replace", path) as loader:
+        assert len(loader) == len(whole)
+        found = list(loader)
+        assert loader.state_dict()["errors"] == len(bad)
+    assert [batch["__id__"].tolist() for batch in found] == [batch["__id__"].tolist() for batch in whole]
+    for batch in found:
+        by = batch["__replaced_by__"].tolist() if "__replaced_by__" in batch else [-1] * 4
+        for value, id_, stand_in in zip(batch["x"].tolist(), batch["__id__"].tolist(), by, strict=True):
+            assert (id_ in bad) == (stand_in >= 0)
+            assert value == (stand_in if id_ in bad else id_)
+            assert value not in bad
+    assert sorted(line["row"] for line in _lines(path)) == sorted(bad)
+
+
+def test_replacements_are_the_same_on_any_threads_ranks_and_after_a_restore() -> None:
+    pipe = _pipe([1, 2, 9, 21, 22, 33], "map", lanes=2, window=16)
+
+    def run(**options: Any) -> list[list[int]]:
+        with pipe.loader(output="numpy", on_error="replace", **options) as loader:
+            return [batch["x"].tolist() for batch in loader]
+
+    alone = run(threads=1)
+    assert run(threads=4) == alone
+    ranked = [run(rank=rank, world_size=2) for rank in range(2)]
+    wide = _pipe([1, 2, 9, 21, 22, 33], "map", batch=8, lanes=2, window=16)
+    with wide.loader(output="numpy", on_error="replace") as loader:
+        both = [batch["x"].tolist() for batch in loader]
+    assert [a + b for a, b in zip(*ranked, strict=True)] == both
+    with _loader(pipe, "replace") as loader:
+        states = [json_copy(loader.state_dict()) for _ in loader]
+    for stop, state in enumerate(states[:-1]):
+        with _loader(pipe, "replace") as loader:
+            loader.load_state_dict(state)
+            assert [batch["x"].tolist() for batch in loader] == alone[stop + 1 :]
+
+
+def test_replace_counts_a_row_each_time_it_is_delivered(tmp_path: Path) -> None:
+    def one(row: Row) -> Row:
+        if row["x"] == 5:
+            raise ValueError("bad")
+        return row
+
+    pipe = fragments((16,)).map(one, schema={"x": "int64"}).repeat(3).batch(8)
+    with _loader(pipe, "replace", tmp_path / "bad.jsonl") as loader:
+        for epoch in range(2):
+            assert len(list(loader)) == 6
+            assert loader.state_dict()["errors"] == 3 * (epoch + 1)
+    assert len(_lines(tmp_path / "bad.jsonl")) == 6
+
+
+def test_replace_gives_up_where_a_whole_window_is_bad() -> None:
+    with _loader(_pipe(range(8, 40), window=8), "replace") as loader:
+        with pytest.raises(DataError, match=r"16 rows of its window") as caught:
+            list(loader)
+        assert caught.value.hint
+        assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize("kind", ["filter", "flat_map"])
+def test_replace_behind_row_changing_operators_keeps_going(kind: Kind) -> None:
+    with _loader(_pipe([3, 21], kind, remainder="keep"), "replace") as loader:
+        found = list(loader)
+        assert loader.state_dict()["errors"] == 2
+    assert len(_values(found)) == 40 * _copies(kind)
+    assert not {3, 21} & set(_values(found))
+
+
+# ---- budget
+
+
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+def test_more_bad_rows_than_max_errors_end_the_run_at_the_batch_that_has_the_last_straw(
+    policy: OnError,
+) -> None:
+    with _loader(_pipe([2, 9, 21, 30]), policy, max_errors=2) as loader:
+        found = []
+        with pytest.raises(DataError, match=r"3 bad rows, and max_errors=2") as caught:
+            for batch in loader:
+                found.append(batch)
+        assert isinstance(caught.value.__cause__, StageError)
+        assert caught.value.row == 21
+        assert "max_errors" in caught.value.hint
+    assert 4 <= len(found) <= 5
+
+
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+def test_max_errors_goes_on_counting_after_a_restore(policy: OnError) -> None:
+    pipe = _pipe([2, 9, 21, 30])
+    with _loader(pipe, policy) as loader:
+        running = iter(loader)
+        for _ in range(4):
+            next(running)
+        state = json_copy(loader.state_dict())
+    assert state["errors"] == 2
+    with _loader(pipe, policy, max_errors=3) as loader:
+        loader.load_state_dict(state)
+        with pytest.raises(DataError, match="4 bad rows"):
+            list(loader)
+    with _loader(pipe, policy, max_errors=4) as loader:
+        loader.load_state_dict(state)
+        list(loader)
+        assert loader.stats()["errors"] == 4
+
+
+def test_bad_rows_that_were_only_read_ahead_do_not_count(tmp_path: Path) -> None:
+    for policy in ("skip", "replace"):
+        path = tmp_path / f"{policy}.jsonl"
+        with _loader(_pipe([2, 30]), policy, path, max_errors=1) as loader:  # type: ignore[arg-type]
+            running = iter(loader)
+            for _ in range(3):
+                next(running)
+            assert loader.state_dict()["errors"] == 1
+        assert [line["row"] for line in _lines(path)] == [2]
+
+
+# ---- rows that a reader cannot decode
+
+
+def test_a_bad_line_of_a_file_is_named_with_its_file_and_row(tmp_path: Path) -> None:
+    lines = [json.dumps({"x": number}) for number in range(20)]
+    lines[7] = '{"x": '
+    (tmp_path / "a.jsonl").write_text("\n".join(lines[:5]) + "\n")
+    (tmp_path / "b.jsonl").write_text("\n".join(lines[5:]) + "\n")
+    pipe = flow.read(tmp_path / "*.jsonl", name="texts").batch(5, remainder="keep")
+    with _loader(pipe, "skip", tmp_path / "deep" / "bad.jsonl") as loader:
+        assert _values(list(loader)) == [number for number in range(20) if number != 7]
+    (line,) = _lines(tmp_path / "deep" / "bad.jsonl")
+    assert (line["source"], line["file"], line["row"]) == ("texts", "b.jsonl", 2)
+    with _loader(pipe, "replace") as loader:
+        assert len(_values(list(loader))) == 20
+    with _loader(pipe, "raise") as loader, pytest.raises(DataError, match=r"b\.jsonl"):
+        list(loader)
+
+
+# ---- arguments
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"on_error": "ignore"}, "ignore"),
+        ({"on_error": "skip", "max_errors": -1}, "max_errors"),
+        ({"on_error": "skip", "max_errors": 1.5}, "max_errors"),
+        ({"on_error": "raise", "max_errors": 3}, "no meaning"),
+    ],
+)
+def test_a_wrong_policy_is_a_plan_error(options: dict[str, Any], named: str) -> None:
+    with pytest.raises(PlanError, match=named) as caught:
+        _pipe([]).loader(**options)
+    assert caught.value.hint
+
+
+def test_skip_on_several_ranks_without_a_process_group_names_what_to_do() -> None:
+    with pytest.raises(PlanError, match="counted"):
+        _pipe([]).loader(rank=0, world_size=2, on_error="skip")
+
+
+def test_a_function_that_returns_something_else_is_a_stage_error_that_names_it() -> None:
+    def nothing(row: Row) -> None:
+        return None
+
+    pipe = fragments((8,)).map(nothing, schema={"x": "int64"}).batch(4)
+    with pipe.loader() as loader, pytest.raises(StageError, match="nothing.*NoneType"):
+        list(loader)

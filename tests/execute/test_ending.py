@@ -1,0 +1,254 @@
+"""However a run ends, no thread, file or wait outlives it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recipes import Recipe, Row, fragments, loaders
+
+from dataflow.errors import LoaderClosed
+
+KNOWN = Recipe(parts=((400,),), window=16, batch=4, lanes=2)
+UNKNOWN = Recipe(parts=((400,),), window=16, batch=4, lanes=2, function="filter")
+both = pytest.mark.parametrize("recipe", [KNOWN, UNKNOWN], ids=["known", "unknown"])
+
+
+def _ours() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("dataflow-")]
+
+
+@both
+def test_no_thread_exists_before_the_first_iter_and_none_after_close(recipe: Recipe) -> None:
+    (loader,) = loaders(recipe.pipe(), 1)
+    loader.state_dict()
+    loader.set_epoch(3)
+    assert _ours() == []
+    running = iter(loader)
+    next(running)
+    assert _ours()
+    loader.close()
+    assert _ours() == []
+    loader.close()
+
+
+@both
+def test_a_closed_loader_says_so(recipe: Recipe) -> None:
+    (loader,) = loaders(recipe.pipe(), 1)
+    running = iter(loader)
+    next(running)
+    state = loader.state_dict()
+    loader.close()
+    for act in (lambda: next(running), lambda: iter(loader), lambda: loader.load_state_dict(state)):
+        with pytest.raises(LoaderClosed):
+            act()
+    assert loader.state_dict() == state
+    assert loader.stats()["rows"] == 4
+    assert loader.report()
+
+
+@both
+def test_the_context_manager_closes_on_an_exception_in_the_training_loop(recipe: Recipe) -> None:
+    with pytest.raises(ZeroDivisionError), loaders(recipe.pipe(), 1)[0] as loader:
+        for _ in loader:
+            raise ZeroDivisionError
+    assert _ours() == []
+
+
+@both
+def test_a_loader_that_nobody_holds_ends_its_threads(recipe: Recipe) -> None:
+    (loader,) = loaders(recipe.pipe(), 1)
+    next(iter(loader))
+    del loader
+    gc.collect()
+    assert _ours() == []
+
+
+@both
+def test_restoring_and_moving_leave_the_threads_of_one_run_at_most(recipe: Recipe) -> None:
+    (loader,) = loaders(recipe.pipe(), 1)
+    with loader:
+        next(iter(loader))
+        most = len(_ours())
+        for epoch in range(10):
+            loader.load_state_dict(loader.state_dict())
+            next(iter(loader))
+            loader.set_epoch(epoch + 20)
+            next(iter(loader))
+            assert len(_ours()) <= most + 1
+    assert _ours() == []
+
+
+def test_close_while_a_function_runs_waits_for_it_and_for_nothing_else() -> None:
+    began, go_on = threading.Event(), threading.Event()
+
+    def slow(row: Row) -> Row:
+        began.set()
+        assert go_on.wait(60)
+        return row
+
+    pipe = fragments((4000,)).map(slow, schema={"x": "int64"}).batch(4)
+    loader = pipe.loader(threads=2)
+    iter(loader)
+    assert began.wait(60)
+    closing = threading.Thread(target=loader.close)
+    closing.start()
+    go_on.set()
+    closing.join(60)
+    assert not closing.is_alive()
+    assert _ours() == []
+
+
+def test_a_consumer_that_waits_in_another_thread_is_let_go_by_close() -> None:
+    began, go_on = threading.Event(), threading.Event()
+
+    def slow(row: Row) -> Row:
+        began.set()
+        assert go_on.wait(60)
+        return row
+
+    loader = fragments((400,)).map(slow, schema={"x": "int64"}).batch(4).loader(threads=1)
+    found: list[Any] = []
+
+    def consume() -> None:
+        try:
+            found.append(next(iter(loader)))
+        except Exception as error:
+            found.append(error)
+
+    consumer = threading.Thread(target=consume)
+    consumer.start()
+    assert began.wait(60)
+    closing = threading.Thread(target=loader.close)
+    closing.start()
+    consumer.join(60)  # before the function returns
+    go_on.set()
+    closing.join(60)
+    assert isinstance(found[0], LoaderClosed)
+
+
+# ---- processes
+
+_SCRIPT = """
+import sys, threading
+import numpy as np
+import dataflow as flow
+
+def keep(row):
+    return True
+
+if __name__ == "__main__":
+    pipe = flow.from_columns({"x": np.arange(100_000)}).shuffle(1000)
+    if sys.argv[1] == "unknown":
+        pipe = pipe.filter(keep)
+    loader = pipe.batch(8).loader(output=sys.argv[2])
+    running = iter(loader)
+    next(running)
+"""
+
+_ENDS = {
+    "falls off the end": "",
+    "a live iterator at the end": "for number, batch in enumerate(running):\n    if number == 3: break\n",
+    "sys.exit": "sys.exit(0)",
+    "closed": "loader.close()",
+    "held in a cycle": "loader.me = loader\ndel loader, running\n",
+    "held by a daemon thread": "threading.Thread(target=lambda: list(running), daemon=True).start()",
+    "in a thread that ends": "t = threading.Thread(target=lambda: next(running)); t.start(); t.join()",
+}
+
+
+def _start(tmp_path: Path, kind: str, ending: str, output: str = "numpy") -> subprocess.Popen[str]:
+    script = tmp_path / "train.py"
+    body = "".join(f"    {line}\n" for line in ending.splitlines())
+    script.write_text(_SCRIPT + body)
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    return subprocess.Popen(
+        [sys.executable, str(script), kind, output], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["known", "unknown"])
+@pytest.mark.parametrize("ending", list(_ENDS))
+def test_the_interpreter_ends_at_once_with_exit_code_0(tmp_path: Path, kind: str, ending: str) -> None:
+    # The script says when it is done; from then on the interpreter has five seconds.
+    process = _start(tmp_path, kind, _ENDS[ending].replace("sys.exit(0)", "print('done', flush=True); sys.exit(0)")
+                     + ("" if ending == "sys.exit" else "\nprint('done', flush=True)"))  # fmt: skip
+    assert process.stdout is not None
+    with _killed_at_last(process):
+        assert process.stdout.readline() == "done\n"
+        _, errors = process.communicate(timeout=5)
+    assert process.returncode == 0
+    # A thread of the user's own that is still in the loop is told that the loader is closed.
+    assert errors == "" or (ending == "held by a daemon thread" and "Exception in thread" in errors)
+
+
+def test_the_interpreter_ends_with_torch_loaded(tmp_path: Path) -> None:
+    process = _start(tmp_path, "known", "print('done', flush=True)", "torch")
+    with _killed_at_last(process):
+        _, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (0, "")
+
+
+@pytest.mark.parametrize("kind", ["known", "unknown"])
+def test_an_uncaught_exception_is_shown_once_and_ends_the_interpreter(tmp_path: Path, kind: str) -> None:
+    process = _start(tmp_path, kind, "raise ZeroDivisionError('mine')")
+    with _killed_at_last(process):
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert errors.count("ZeroDivisionError: mine") == 1
+
+
+@pytest.mark.parametrize("kind", ["known", "unknown"])
+@pytest.mark.parametrize("where", ["waiting", "training"])
+def test_ctrl_c_ends_the_interpreter_with_keyboard_interrupt(tmp_path: Path, kind: str, where: str) -> None:
+    ending = "print('ready', flush=True)\n" + (
+        "import time\nfor batch in running: time.sleep(0.01)\n"
+        if where == "training"
+        else "while True:\n    for batch in running: pass\n    running = iter(loader)\n"
+    )
+    process = _start(tmp_path, kind, ending)
+    assert process.stdout is not None
+    with _killed_at_last(process):
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=5)
+    assert process.returncode in (-signal.SIGINT, 130)
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+
+
+class _killed_at_last:  # noqa: N801 - a context manager that reads as a phrase
+    """Whatever the test finds, the process does not outlive it."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def test_stopping_a_generator_around_a_loader_ends_its_threads() -> None:
+    def batches() -> Iterator[Any]:
+        with loaders(KNOWN.pipe(), 1)[0] as loader:
+            yield from loader
+
+    running = batches()
+    next(running)
+    running.close()  # type: ignore[attr-defined]
+    assert _ours() == []

@@ -1,0 +1,185 @@
+"""Real ranks: processes of a gloo group that run a job each and leave what they found as JSON."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch.distributed as dist
+
+import dataflow as flow
+from dataflow.execute.loader import Loader
+
+__all__ = ["JOBS", "launch", "pipeline"]
+
+Found = list[Any]
+_TIMEOUT_S = 120
+
+
+def _several(row: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"x": int(row["x"])}] * (int(row["x"]) % 4)
+
+
+def _kept(row: dict[str, Any]) -> bool:
+    return int(row["x"]) * 7 % 5 > 1
+
+
+def _fails_late(row: dict[str, Any]) -> bool:
+    # With 4 lanes over 240 rows, row 170 is the 50th of lane 2, which is rank 1's of two.
+    if row["x"] == 170:
+        raise ValueError("row 170 is bad")
+    return True
+
+
+def pipeline(kind: str) -> flow.Pipeline:
+    """Pipelines whose lengths no rank knows beforehand; global batches of 12, mostly from 4 lanes."""
+    rows = flow.from_columns({"x": np.arange(240)})
+    if kind == "flat_map":
+        made = rows.shuffle(9).flat_map(_several, schema={"x": "int64"})
+    elif kind == "shuffled outputs":
+        made = rows.flat_map(_several, schema={"x": "int64"}).shuffle(9)
+    elif kind in ("filter", "one lane", "three lanes"):
+        made = rows.shuffle(9).filter(_kept)
+    elif kind == "uneven":
+        made = rows.filter(_first_lane_only)
+    elif kind == "fails":
+        made = rows.filter(_fails_late)
+    else:
+        made = rows.shuffle(9).map(dict, schema={"x": "int64"})
+    lanes = {"one lane": 1, "three lanes": 3}.get(kind, 4)
+    return made.seed(3).batch(global_size=12, lanes=lanes, remainder="pad" if kind == "flat_map" else "drop")
+
+
+def _first_lane_only(row: dict[str, Any]) -> bool:
+    return bool(row["x"] < 55)
+
+
+def _batches(loader: Loader[Any], count: int | None = None) -> Found:
+    return [[batch["x"].tolist(), loader.state_dict()] for batch in islice(iter(loader), count)]
+
+
+def whole_epochs(kind: str, rank: int) -> Found:
+    """Two epochs, the state behind each batch."""
+    with pipeline(kind).loader(output="numpy", threads=2) as loader:
+        return _batches(loader) + _batches(loader)
+
+
+def moves(kind: str, rank: int) -> Found:
+    """Break, go on, move and restore: all ranks alike."""
+    with pipeline(kind).loader(output="numpy", threads=1 + rank) as loader:
+        found = _batches(loader, 2)
+        state = loader.state_dict()
+        found += _batches(loader, 1)
+        loader.set_epoch(5)
+        found += _batches(loader, 3)
+        loader.load_state_dict(state)
+        return found + _batches(loader)
+
+
+def two_loaders(kind: str, rank: int) -> Found:
+    """Two loaders that are iterated in turn, as for training and validation."""
+    with pipeline(kind).loader(output="numpy") as one, pipeline("flat_map").loader(output="numpy") as other:
+        return [
+            [a["x"].tolist(), b["x"].tolist()]
+            for a, b in zip(islice(iter(one), 4), iter(other), strict=False)
+        ]
+
+
+def from_state(kind: str, rank: int, state: dict[str, Any], count: int | None) -> Found:
+    """The next batches from a state on; a whole next epoch behind where `count` is None."""
+    with pipeline(kind).loader(output="numpy") as loader:
+        loader.load_state_dict(state)
+        found = _batches(loader, count)
+        return found if count is not None else found + _batches(loader)
+
+
+def until_error(kind: str, rank: int) -> Found:
+    """The batches until something is raised, and what."""
+    found: Found = []
+    with pipeline(kind).loader(output="numpy") as loader:
+        try:
+            for batch in loader:
+                found.append(batch["x"].tolist())
+        except Exception as error:
+            found.append([type(error).__name__, str(error)])
+    return found
+
+
+def one_leaves(kind: str, rank: int) -> Found:
+    """Rank 0 begins the next epoch after two batches, the others do not."""
+    found: Found = []
+    with pipeline(kind).loader(output="numpy") as loader:
+        try:
+            for epoch in range(3):
+                for number, batch in enumerate(loader):
+                    found.append([epoch, batch["x"].tolist()])
+                    if rank == 0 and number == 1:
+                        break
+        except Exception as error:
+            found.append([type(error).__name__, str(error)])
+    return found
+
+
+def one_dies(kind: str, rank: int) -> Found:
+    """Rank 1 is gone after two batches."""
+    found: Found = []
+    with pipeline(kind).loader(output="numpy") as loader:
+        try:
+            for number, batch in enumerate(loader):
+                found.append(batch["x"].tolist())
+                if rank == 1 and number == 1:
+                    os._exit(7)
+        except Exception as error:
+            found.append([type(error).__name__, str(error)])
+    return found
+
+
+JOBS: dict[str, Callable[..., Found]] = {
+    job.__name__: job
+    for job in (whole_epochs, moves, two_loaders, from_state, until_error, one_leaves, one_dies)
+}
+
+
+def launch(
+    folder: Path, world: int, jobs: Sequence[tuple[Any, ...]], *, all_live: bool = True
+) -> list[list[Found] | None]:
+    """Run jobs, as (name, kind, *arguments), one after the other on `world` ranks; what each rank found, by job.
+
+    Every rank ends within two minutes; None stands for one that ended without an answer.
+    """
+    context = multiprocessing.get_context("spawn")
+    folder.mkdir(parents=True, exist_ok=True)
+    ranks = [
+        context.Process(target=_rank, args=(rank, world, str(folder), list(jobs))) for rank in range(world)
+    ]
+    for process in ranks:
+        process.start()
+    try:
+        for process in ranks:
+            process.join(_TIMEOUT_S)
+        assert not any(process.is_alive() for process in ranks), "a rank hangs"
+        if all_live:
+            assert [process.exitcode for process in ranks] == [0] * world
+    finally:
+        for process in ranks:
+            process.kill()
+            process.join()
+    answers = [folder / f"{rank}.json" for rank in range(world)]
+    return [json.loads(path.read_text()) if path.exists() else None for path in answers]
+
+
+def _rank(rank: int, world: int, folder: str, jobs: Sequence[tuple[Any, ...]]) -> None:
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=world,
+        timeout=timedelta(seconds=60),
+    )  # fmt: skip
+    found = [JOBS[name](kind, rank, *more) for name, kind, *more in jobs]
+    Path(folder, f"{rank}.json").write_text(json.dumps(found))
+    dist.destroy_process_group()

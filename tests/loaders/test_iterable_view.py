@@ -1,0 +1,52 @@
+"""The loader as a torch IterableDataset, for trainers that insist on one."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, IterableDataset
+
+import dataflow as flow
+from loaders.torch import TorchLoader
+
+
+def _loader() -> TorchLoader:
+    return flow.from_columns({"x": np.arange(40)}).shuffle(8).batch(4).loader()
+
+
+def _values(batches: Any) -> list[list[int]]:
+    return [batch["x"].tolist() for batch in batches]
+
+
+def test_a_data_loader_over_the_view_gives_the_batches_of_the_loader() -> None:
+    with _loader() as loader:
+        want = _values(loader)
+    with _loader() as loader:
+        view = loader.as_iterable_dataset()
+        assert isinstance(view, IterableDataset)
+        found = list(DataLoader(view, batch_size=None, num_workers=0))
+        assert _values(found) == want
+        assert all(isinstance(batch["x"], torch.Tensor) for batch in found)
+
+
+def test_the_view_has_the_state_of_the_loader() -> None:
+    with _loader() as loader:
+        want = _values(loader)
+    with _loader() as loader:
+        view = loader.as_iterable_dataset()
+        assert len(_values(islice(iter(view), 3))) == 3
+        state = json.loads(json.dumps(view.state_dict()))
+        assert state == loader.state_dict()
+    with _loader() as loader:
+        view = loader.as_iterable_dataset()
+        view.load_state_dict(state)
+        assert _values(DataLoader(view, batch_size=None, num_workers=0)) == want[3:]
+
+
+def test_the_length_of_the_view_is_that_of_the_loader() -> None:
+    with _loader() as loader:
+        assert len(loader.as_iterable_dataset()) == len(loader) == 10

@@ -63,12 +63,11 @@ class PeakMemory:
         self._thread = threading.Thread(target=self._sample, name="dataflow-bench-memory", daemon=True)
 
     def _sample(self) -> None:
-        while True:
+        while not self._stop.wait(self._period_s):
             self.peak_bytes = max(self.peak_bytes, tree_pss_bytes(*self._roots))
-            if self._stop.wait(self._period_s):
-                return
 
     def __enter__(self) -> PeakMemory:
+        self.peak_bytes = tree_pss_bytes(*self._roots)
         self._thread.start()
         return self
 

@@ -64,6 +64,9 @@ def _plain_field(field: pa.Field[Any]) -> pa.Field[Any]:
 def _plain_type(kind: Kind) -> Kind:
     if pt.is_dictionary(kind) or pt.is_run_end_encoded(kind):
         return _plain_type(kind.value_type)
+    if pt.is_string_view(kind) or pt.is_binary_view(kind):
+        # Arrow has no `take` for views.
+        return pa.large_string() if pt.is_string_view(kind) else pa.large_binary()
     if pt.is_struct(kind):
         return pa.struct([_plain_field(kind.field(k)) for k in range(kind.num_fields)])
     if pt.is_map(kind):

@@ -31,6 +31,7 @@ Column: TypeAlias = Any  # an array-like: Arrow, NumPy, a tensor, or a sequence 
 
 MAX_FRAGMENT_ROWS = 65_536
 MIN_MEAN_ROWS = 1_024
+MIN_MEAN_BYTES = 1 << 20
 SAMPLED_ROWS = 16
 NAME = "in memory"
 
@@ -96,7 +97,7 @@ class InMemory:
         if not table.num_columns:
             return [rows_alone(table.num_rows)]
         chunks = len(table.to_batches())
-        if chunks > 1 and table.num_rows < MIN_MEAN_ROWS * chunks:
+        if chunks > 1 and table.num_rows < MIN_MEAN_ROWS * chunks and table.nbytes < MIN_MEAN_BYTES * chunks:
             # With fragments of a few rows a shuffle of fragments would cost more than the rows.
             table = table.combine_chunks()
         return [batch for batch in table.to_batches(max_chunksize=MAX_FRAGMENT_ROWS) if batch.num_rows]
@@ -195,6 +196,8 @@ def _fingerprint(table: pa.Table) -> str:
     ends = pa.concat_tables(
         [table.slice(0, SAMPLED_ROWS), table.slice(max(0, table.num_rows - SAMPLED_ROWS))]
     )
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    # As it is read: a slice of views would carry all the text of the table.
+    ends = ends.cast(plain(table.schema, file=NAME))
+    with pa.ipc.new_stream(sink, ends.schema) as writer:
         writer.write_table(ends.combine_chunks())
     return hashlib.blake2b(sink.getvalue(), digest_size=8).hexdigest()

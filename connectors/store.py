@@ -9,6 +9,7 @@ from typing import Any
 import fsspec
 import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
 
 from dataflow.errors import ConnectorError
 
@@ -36,6 +37,9 @@ class Store:
                 # Arrow's files read without the GIL; fsspec's would call back into Python for every read.
                 mapped = memory_map and Path(path).stat().st_size
                 return pa.memory_map(path) if mapped else pa.OSFile(path, "r")
+            if isinstance(self.fs, MemoryFileSystem):
+                # It hands the same file object, with one cursor, to everyone who opens a path.
+                return pa.BufferReader(self.fs.cat_file(path))
             handle: Any = self.fs.open(path, "rb")
             return pa.PythonFile(handle, mode="r")
         except FileNotFoundError as error:

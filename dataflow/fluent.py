@@ -37,6 +37,7 @@ from dataflow.ops.skip import Skip
 from dataflow.ops.split import Split, split_ranges
 from dataflow.ops.take import Take
 from dataflow.ops.zip import Zip
+from dataflow.optimize.place import check_place
 from dataflow.optimize.rules import optimize
 from dataflow.options import ErrorPolicy, LoaderOptions, OnError, default_memory_limit
 from dataflow.order.quality import Quality
@@ -54,6 +55,16 @@ class Pipeline(PipelineBase):
 
     Every verb returns a new pipeline, and raises PlanError on the line that is wrong.
     """
+
+    def then(self, node: Node) -> Pipeline:
+        """This pipeline with one more step.
+
+        Raises:
+            PlanError: the step does not fit behind the ones there are.
+        """
+        made = super().then(node)
+        check_place(made.node)
+        return made
 
     # ---- columns
 
@@ -327,6 +338,7 @@ def _joined(name: str, pipelines: Sequence[Pipeline], node: Node) -> Pipeline:
             )
         if any(step.traits.batches for step in walk(pipe.node)):
             raise PlanError(f"{name}: an input makes batches.", hint=f"batch behind it: {name}(...).batch(n)")
+    check_place(node)
     made = Pipeline(node)
     made.schema  # noqa: B018 - wrong columns fail here
     return made

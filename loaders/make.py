@@ -45,7 +45,7 @@ def make_loader(
 
 
 def _collated(made: Callable[..., Any], collate: Callable[[Any], Any] | None) -> Callable[..., Any]:
-    return made if collate is None else lambda batch: collate(made(batch))
+    return made if collate is None else lambda *given: collate(made(*given))
 
 
 def _distributed() -> bool:

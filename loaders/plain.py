@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connectors.tensors import shape_of, to_numpy
+from connectors.tensors import shape_of, to_arrow, to_numpy
 from dataflow.errors import DataError
 from dataflow.execute.assemble import HostBatch
 from dataflow.graph.block import Column, as_arrow
@@ -21,7 +21,9 @@ Plain = npt.NDArray[np.generic] | list[object]
 Arrow: TypeAlias = Any
 
 
-def to_numpy_batch(batch: HostBatch, *, ids: bool = False) -> dict[str, Plain]:
+def to_numpy_batch(
+    batch: HostBatch, schema: pa.Schema | None = None, *, ids: bool = False
+) -> dict[str, Plain]:
     """The columns by name: arrays (rows, *shape) that may be written to, or lists.
 
     Strings and bytes are lists; ragged columns are lists of 1-d arrays. Times are int64 counts of their unit
@@ -82,13 +84,21 @@ def _refuse_nulls(name: str, column: Arrow, batch: HostBatch) -> None:
         where = f" (first in sample {first >> 40}:{first & (1 << 40) - 1})"
     raise DataError(
         f"column {name!r} has {column.null_count} nulls{where}, and a tensor has no place for them.",
-        hint=f"fill them with .nulls({name!r}, value=0), or .nulls({name!r}, value=0, mask=True)",
+        hint=f"fill them with .nulls({name!r}, value=...), with mask=True to know which they were",
     )
 
 
-def to_arrow_batch(batch: HostBatch, *, ids: bool = False) -> pa.RecordBatch:
+def _typed(column: Column, kind: pa.DataType | None) -> Arrow:
+    """A column as Arrow, dense ones with the type that they had before they were NumPy."""
+    if not isinstance(column, np.ndarray) or kind is None:
+        return as_arrow(column)
+    return to_arrow(column, kind) if shape_of(kind) == (column.dtype, column.shape[1:]) else to_arrow(column)
+
+
+def to_arrow_batch(batch: HostBatch, schema: pa.Schema | None = None, *, ids: bool = False) -> pa.RecordBatch:
     """The columns as one Arrow record batch; dense ones share memory with the loader's buffers, read-only."""
-    columns = {name: as_arrow(column) for name, column in batch.columns.items()}
+    known = {} if schema is None else {field.name: field.type for field in schema}
+    columns = {name: _typed(column, known.get(name)) for name, column in batch.columns.items()}
     for name, values in extras(batch, ids=ids).items():
         columns[name] = as_arrow(values)
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch.utils.data import IterableDataset
 
@@ -42,13 +43,14 @@ def device_of(device: torch.device | str | int | None) -> torch.device | None:
 
 def converter(
     *, device: torch.device | None, ids: bool, collate: Callable[[dict[str, Any]], Any] | None
-) -> Callable[[HostBatch], Any]:
+) -> Callable[[HostBatch, pa.Schema | None], Any]:
     """What makes a batch of a rank's rows."""
     return partial(_converted, device=device, ids=ids, collate=collate)
 
 
 def _converted(
     batch: HostBatch,
+    schema: pa.Schema | None = None,
     *,
     device: torch.device | None,
     ids: bool,

@@ -68,9 +68,10 @@ def _of_environment() -> World:
     if None in values.values():
         return World()
     try:
-        return World(rank=int(values["RANK"] or 0), size=int(values["WORLD_SIZE"] or 1))
+        rank, size = (int(value or 0) for value in values.values())
     except ValueError:
         raise PlanError(
-            f"the environment's RANK={values['RANK']!r}, WORLD_SIZE={values['WORLD_SIZE']!r} are no numbers.",
+            f"RANK={values['RANK']!r}, WORLD_SIZE={values['WORLD_SIZE']!r} in the environment are no numbers.",
             hint="start with torchrun, or pass rank= and world_size=",
         ) from None
+    return World(rank=rank, size=size)

@@ -13,7 +13,10 @@ __all__ = ["RankJob"]
 
 @dataclass(frozen=True, kw_only=True)
 class RankJob:
-    """One rank of the training `name`, up to step `steps`, fed by `input` with `threads` threads or workers."""
+    """One rank of the training `name`, up to step `steps`, fed by `input` with `threads` threads or workers.
+
+    With `hold` it then waits to be killed.
+    """
 
     name: str
     folder: str
@@ -22,6 +25,7 @@ class RankJob:
     rank: int = 0
     world: int = 1
     resume: bool = False
+    hold: bool = False
     input: Literal["dataflow", "dataloader"] = "dataflow"
     threads: int = 2
 

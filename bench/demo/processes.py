@@ -53,8 +53,10 @@ def run_processes(module: str, jobs: Sequence[RankJob], *, kill_at: int | None =
     began = time.perf_counter()
     with contextlib.ExitStack() as stack:
         errors = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in jobs]
-        processes = [_start(module, job, error) for job, error in zip(jobs, errors, strict=True)]
+        processes: list[subprocess.Popen[str]] = []
         stack.callback(_end, processes)
+        for job, error in zip(jobs, errors, strict=True):
+            processes.append(_start(module, job, error))
         memory = stack.enter_context(PeakMemory(*(process.pid for process in processes)))
         records, failed = _hear(processes, kill_at)
         if failed is not None:
@@ -81,7 +83,8 @@ def _start(module: str, job: RankJob, errors: IO[str]) -> subprocess.Popen[str]:
     }
     return subprocess.Popen(
         [sys.executable, "-m", module, job.to_json()],
-        stdout=subprocess.PIPE, stderr=errors, text=True, env=environment, start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment,
+        start_new_session=True,
     )  # fmt: skip
 
 
@@ -144,5 +147,6 @@ def _end(processes: Sequence[subprocess.Popen[str]]) -> None:
     _kill(processes)
     for process in processes:
         process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()

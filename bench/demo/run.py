@@ -55,7 +55,9 @@ def _run(place: Path, size: Size, json: bool, kept: Path | None) -> Outcome:
         _ORDER, [RankJob(name="order", folder=str(place), size=size, steps=size.total_steps)]
     )
     say(f"training on 2 ranks, to be killed after {size.killed_at} of {size.total_steps} steps", json_=json)
-    before = run_processes(_RANK, _jobs("first", place, size, 2, size.total_steps), kill_at=size.killed_at)
+    before = run_processes(
+        _RANK, _jobs("first", place, size, 2, size.held_at, hold=True), kill_at=size.killed_at
+    )
     say(f"killed; going on from the state of step {size.saved_at} on 3 ranks", json_=json)
     after = run_processes(_RANK, _jobs("second", place, size, 3, size.total_steps, resume=True))
     say("the first half again under torch.utils.data.DataLoader, 2 ranks", json_=json)
@@ -73,14 +75,14 @@ def _indexed_s(heard: Heard) -> float:
 
 
 def _jobs(
-    name: str, place: Path, size: Size, world: int, steps: int, *, resume: bool = False,
+    name: str, place: Path, size: Size, world: int, steps: int, *, resume: bool = False, hold: bool = False,
     feed: Literal["dataflow", "dataloader"] = "dataflow",
 ) -> list[RankJob]:  # fmt: skip
     threads = max(1, available_cores() // world)
     return [
         RankJob(
-            name=name, folder=str(place), size=size, rank=rank, world=world, steps=steps, resume=resume, input=feed,
-            threads=threads,
+            name=name, folder=str(place), size=size, rank=rank, world=world, steps=steps, resume=resume, hold=hold,
+            input=feed, threads=threads,
         )
         for rank in range(world)
     ]  # fmt: skip

@@ -31,10 +31,10 @@ class Size:
                     f"Size({name}={getattr(self, name)}) with {self.lanes} lanes.",
                     hint="use multiples of 6, the batches also of lanes",
                 )
-        if self.saved_at < 1 or self.total_steps <= self.killed_at:
+        if self.saved_at < 1 or not self.killed_at <= self.held_at < self.total_steps:
             raise PlanError(
-                f"Size(steps={self.steps}, save_every={self.save_every}) leaves no step to save or to go on with.",
-                hint="save more often",
+                f"Size(steps={self.steps}, save_every={self.save_every}) has no two steps behind a state.",
+                hint="save every 3 steps or more, and once before half-way",
             )
 
     @property
@@ -57,6 +57,11 @@ class Size:
         Every rank has then told of the first of the two, since none ends the second without the others.
         """
         return self.saved_at + 2
+
+    @property
+    def held_at(self) -> int:
+        """The step at which the first training waits if it is not killed before: it must not save another state."""
+        return self.saved_at + self.save_every - 1
 
     @property
     def saved_at(self) -> int:

@@ -36,11 +36,15 @@ def count(node: Node, seed: int) -> int:
         return plan.stream.total
     base = _in_file_order(plan.root)
     stream = compile_plan(base, seed).stream
+    passes = plan.stream.passes
+    # Random operators give another number of rows in every pass.
+    random = any(step.traits.random for step in walk(base))
     rows = 0
-    for start in range(0, stream.n, _PASS_ROWS):
-        block, _ = read_positions(base, stream, start, min(stream.n, start + _PASS_ROWS), seed, "count")
-        rows += block.rows
-    return rows * plan.stream.passes
+    for turn in range(passes if random else 1):
+        for start in range(0, stream.n, _PASS_ROWS):
+            stop = min(stream.n, start + _PASS_ROWS)
+            rows += read_positions(base, stream, start, stop, seed, "count", turn)[0].rows
+    return rows if random else rows * passes
 
 
 def counted(node: Node) -> Node:
@@ -75,6 +79,8 @@ def row(node: Node, number: int, seed: int) -> Row:
     if not 0 <= place < plan.stream.n:
         raise IndexError(f"row {number} of {plan.stream.n}")
     block, _ = read_positions(plan.root, plan.stream, place, place + 1, seed, "row")
+    if block.bad:
+        raise block.bad[0].error
     return listed(block.columns, block.rows)[0]
 
 
@@ -85,14 +91,23 @@ def _in_file_order(node: Node) -> Node:
 
 
 def quality(node: Node, seed: int) -> Quality:
-    """The shuffle quality of epoch 0 with one lane: of all rows, or of an even sample of many."""
+    """The shuffle quality of epoch 0 with one lane: of all source rows, or of an even sample of many.
+
+    Raises:
+        PlanError: one source row may become several, so that the order of source rows says little.
+    """
+    for step in walk(node):
+        if step.traits.many:
+            raise PlanError(
+                f"shuffle_quality() behind {step.label()}.", hint="ask the pipeline in front of it"
+            )
     plan = compile_plan(below_batch(node), seed)
     order = EpochOrder(plan.stream, seed=seed, lanes=1, turn=0, chunk_rows=1 << 16)
     windows = list(order.windows(0))
     chosen = windows[:: max(1, len(windows) // _QUALITY_WINDOWS)]
     rows = sum(window.rows for window in chosen)
-    step = max(1, rows // _QUALITY_ROWS)
-    positions = [_positions(window.resolve())[::step] for window in chosen]
+    every = max(1, rows // _QUALITY_ROWS)
+    positions = [_positions(window.resolve())[::every] for window in chosen]
     return shuffle_quality(np.concatenate(positions) if positions else np.zeros(0, np.int64))
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from math import prod
+from typing import Any, Literal
 
 import pyarrow as pa
 
+from connectors.tensors import shape_of
 from dataflow.errors import PlanError
 from dataflow.execute.program import Program, compile_program
 from dataflow.execute.sample import read_positions
@@ -25,6 +27,8 @@ __all__ = ["NumberedSource", "Plan", "compile_plan"]
 # Rows with which a function is asked what it gives, and how many at most where filters leave none of them.
 _PROBE_ROWS = 16
 _PROBE_MOST = 4096
+# A string or list that a function made, of which nothing is known beforehand.
+_UNKNOWN_BYTES = 64.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +63,19 @@ class Plan:
         return self.root.schema
 
     @property
+    def delivered_bytes(self) -> float:
+        """Estimated bytes of one row as it is delivered."""
+        return sum(map(_field_bytes, self.schema)) if self.schema is not None else 0.0
+
+    @property
     def row_bytes(self) -> float:
         """Estimated decoded bytes of one row of all columns that are read, zipped inputs included."""
         return max(1.0, sum(_group_bytes(g.indexes, g.schema) for g in self.program.groups))
+
+
+def _field_bytes(field: pa.Field[Any]) -> float:
+    dense = shape_of(field.type)
+    return _UNKNOWN_BYTES if dense is None else dense[0].itemsize * float(prod(dense[1]))
 
 
 def _group_bytes(indexes: Mapping[int, Index], schema: pa.Schema) -> float:
@@ -95,7 +109,8 @@ class _Compiler:
                 basis, stream, 0, min(rows, stream.n), self.seed, node.key or node.kind
             )
             if block.rows:
-                return node.probe(block.slice(0, min(block.rows, _PROBE_ROWS)), draw)
+                most = min(_PROBE_ROWS, node.traits.chunk or _PROBE_ROWS)
+                return node.probe(block.slice(0, min(block.rows, most)), draw)
             if rows >= min(_PROBE_MOST, stream.n):
                 raise PlanError(
                     f"{node.label()} gets no row among the first {rows}, so that its columns are unknown.",
@@ -118,7 +133,7 @@ class _Compiler:
     def _made(self, node: Node) -> Stream:
         if node.source is not None:
             return streams.read(self._leaf(node.source))
-        if node.traits.counts_rows:
+        if node.traits.counts_rows or node.traits.selects:
             for step in (s for feed in node.inputs for s in walk(feed)):
                 if not step.traits.keeps_rows:
                     raise PlanError(

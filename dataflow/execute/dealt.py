@@ -132,7 +132,9 @@ class _Lane:
             first = min(block.bad, key=lambda bad: bad.origin)
             self.error = first.error
             block = block.slice(0, int(np.searchsorted(block.origin, first.origin)))
-        self._bad.extend((start + bad.origin, bad) for bad in block.bad)
+        if self._mend is None:
+            # Those that were replaced are counted where the rows that stand in for them are delivered.
+            self._bad.extend((start + bad.origin, bad) for bad in block.bad)
         skip = min(self._skip, block.rows)
         self._skip -= skip
         if block.rows > skip:

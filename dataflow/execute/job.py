@@ -29,6 +29,9 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
+_FIRST_RANGE_ROWS = 64
+
+
 @dataclass(frozen=True)
 class Bench:
     """What every job of a loader works with: the program, where it runs, and where its memory comes from.
@@ -203,9 +206,13 @@ class WindowJob:
         if chunk is None:
             yield 0, rows
             return
-        step = max(chunk, self.bench.range_rows // chunk * chunk)
-        for start in range(self._first // chunk * chunk, rows, step):
+        most = max(chunk, self.bench.range_rows // chunk * chunk)
+        start = self._first // chunk * chunk
+        # Small at first, so that slow operators give the first batch soon.
+        step = min(most, -(-_FIRST_RANGE_ROWS // chunk) * chunk)
+        while start < rows:
             yield start, min(start + step, rows)
+            start, step = start + step, min(2 * step, most)
 
     def _run(self, parts: list[Block], start: int, stop: int) -> Block:
         if self._cancelled:

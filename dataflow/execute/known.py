@@ -133,10 +133,13 @@ class KnownDriver:
     def _run_epoch(self, now: _Epoch) -> Iterator[Made]:
         step, count = now.step, self._steps.count
         regular = min(self._steps.regular, count)
+        steps = 1
         while step < count:
             self._top_up()
             if step < regular:
-                stop = min(regular, step + self._pace.run_steps)
+                # The first run is one batch, so that it comes as soon as its rows are there.
+                stop = min(regular, step + steps)
+                steps = min(2 * steps, self._pace.run_steps)
                 try:
                     made = self._run(now, step, stop)
                 except Exception:

@@ -15,6 +15,7 @@ from typing import Generic, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from connectors.contract import Json
 from dataflow.errors import LoaderClosed, PlanError
@@ -61,12 +62,12 @@ class Loader(Generic[T]):
     """Iterates batches; one `for` is one epoch.
 
     Args:
-        convert: makes of a rank's rows what the user gets.
+        convert: makes of a rank's rows, and the schema they have where it is known, what the user gets.
         gathers: opens what ranks exchange numbers over, where lengths are not known beforehand; all ranks call it.
     """
 
     def __init__(
-        self, node: Node, seed: int, options: LoaderOptions, world: World, convert: Callable[[HostBatch], T],
+        self, node: Node, seed: int, options: LoaderOptions, world: World, convert: Callable[[HostBatch, pa.Schema | None], T],
         gathers: Callable[[], Gathers] | None = None,
     ) -> None:  # fmt: skip
         self._node, self._seed, self._options, self._world = node, seed, options, world
@@ -222,7 +223,7 @@ class Loader(Generic[T]):
             self._quarantine.add(bad)
         with self._meters.busy("deliver") as stage:
             stage.rows = batch.rows
-            result = self._convert(_batch_operators(self._setup, batch))
+            result = self._convert(_batch_operators(self._setup, batch), self._setup.delivered_schema)
         errors = self._quarantine.errors
         following = _Place(epoch + 1, 0, None, errors) if last else _Place(epoch, step + 1, after, errors)
         self._places.append(following)
@@ -282,8 +283,10 @@ class Loader(Generic[T]):
         self.close()
 
     def __del__(self) -> None:
-        if not getattr(self, "_closed", True):
-            self.halt()
+        # The collector may run this on any thread, even on one of the loader's own: nothing is waited for.
+        running = getattr(self, "_running", None)
+        if running is not None:
+            running.signal()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -360,12 +363,17 @@ class _Running:
         # A row is bad again in every pass; each time was noted, in the order of the passes.
         return [self._replaced[sample].popleft() for sample in samples]
 
-    def close(self) -> None:
-        """End all threads; may be called twice."""
-        _OPEN.discard(self)
+    def signal(self) -> None:
+        """Tell all threads to end, and wait for none; may be called twice."""
         self.ahead.close()
         if self._ranks is not None:
             self._ranks.close()
+        self._pools.close(wait=False)
+
+    def close(self) -> None:
+        """End all threads; may be called twice."""
+        _OPEN.discard(self)
+        self.signal()
         self._pools.close()
         self.ahead.join()
         self._streams.close()

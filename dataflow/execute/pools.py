@@ -32,8 +32,8 @@ class Pools(Protocol):
     def compute(self, task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Run a task that computes."""
 
-    def close(self) -> None:
-        """Drop the tasks that have not begun, wait for the others; may be called twice."""
+    def close(self, *, wait: bool = True) -> None:
+        """Drop the tasks that have not begun, and wait for the others; may be called twice."""
 
 
 class ThreadPools:
@@ -64,10 +64,10 @@ class ThreadPools:
     def compute(self, task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         return self._workers.submit(task, *args, **kwargs)
 
-    def close(self) -> None:
-        self._planner.shutdown(wait=True, cancel_futures=True)
-        self._readers.shutdown(wait=True, cancel_futures=True)
-        self._workers.shutdown(wait=True, cancel_futures=True)
+    def close(self, *, wait: bool = True) -> None:
+        self._planner.shutdown(wait=wait, cancel_futures=True)
+        self._readers.shutdown(wait=wait, cancel_futures=True)
+        self._workers.shutdown(wait=wait, cancel_futures=True)
 
 
 def available_cores() -> int:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from dataflow.errors import DataError, InternalError
 from dataflow.execute.metrics import Meters
 from dataflow.graph.block import BadSample, Block, as_arrow, concat_blocks
-from dataflow.graph.calls import first_id, stage_error
+from dataflow.graph.calls import fail, first_id, stage_error
 from dataflow.graph.draw import Draw, Turn
 from dataflow.graph.node import Node, walk
 from dataflow.index.index import Index
@@ -135,9 +135,7 @@ def _guarded(node: Node, block: Block, draw: Draw, isolate: bool) -> Block:
         raise
     except Exception as error:
         if not isolate or node.traits.whole_window or block.rows == 0:
-            raise stage_error(
-                node.kind, error, sample_id=first_id(block, 0) if block.rows == 1 else None
-            ) from error
+            fail(node.kind, error, sample_id=first_id(block, 0) if block.rows == 1 else None)
         if block.rows == 1:
             sample = first_id(block, 0)
             bad = BadSample(

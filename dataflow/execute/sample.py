@@ -13,7 +13,7 @@ from dataflow.execute.metrics import Meters
 from dataflow.execute.program import Program, Turned, compile_program
 from dataflow.execute.streams import OpenStreams
 from dataflow.graph.block import Block
-from dataflow.graph.draw import Draw
+from dataflow.graph.draw import Draw, Turn
 from dataflow.graph.node import Node
 from dataflow.order.stream import Stream
 from dataflow.order.windows import Window, locate
@@ -26,9 +26,11 @@ _SLICE_BYTES = 8 << 20
 
 
 def read_positions(
-    node: Node, stream: Stream, start: int, stop: int, seed: int, key: str
+    node: Node, stream: Stream, start: int, stop: int, seed: int, key: str, turn: Turn = 0
 ) -> tuple[Block, Draw]:
-    """Rows `start` to `stop` of `node`, whose rows are `stream`, in file order at epoch 0; and the draw of `key`.
+    """Rows `start` to `stop` of `node`, whose rows are `stream`, in file order; and the draw of `key`.
+
+    `origin` of the block counts from `start`. Rows that cannot be read are in its `bad`.
 
     Raises:
         DataflowError: what reading them or an operator raised.
@@ -36,8 +38,8 @@ def read_positions(
     positions = np.arange(start, stop)
     spans = locate(stream, positions).spans
     window = Window(0, stop - start, spans, None, positions if stream.others else None)
-    turned = Turned(seed, 0, Meters(), False)
-    return run_window(compile_program(node), stream, window, turned), Draw(seed, 0, key)
+    turned = Turned(seed, turn, Meters(), False)
+    return run_window(compile_program(node), stream, window, turned), Draw(seed, turn, key)
 
 
 def run_window(

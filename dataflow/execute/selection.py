@@ -10,6 +10,7 @@ import numpy.typing as npt
 from connectors.contract import Prunes
 from dataflow.errors import InternalError
 from dataflow.execute.sample import read_positions
+from dataflow.graph.block import Block
 from dataflow.graph.node import NameRows, Node, Source, walk
 from dataflow.index.index import Index
 from dataflow.index.select import bits
@@ -44,7 +45,7 @@ def select_rows(node: Node, stream: Stream, compiler: _Numbers) -> Stream:
     for start in range(0, inner.n, _PASS_ROWS):
         stop = min(inner.n, start + _PASS_ROWS)
         block, _ = read_positions(basis, inner, start, stop, compiler.seed, node.kind)
-        keep[start:stop] = node.selected(block, named)
+        keep[start:stop] = _kept(node, block, stop - start, named)
     return streams.select(stream, keep)
 
 
@@ -61,9 +62,18 @@ def _by_fragment(node: Node, basis: Node, inner: Stream) -> npt.NDArray[np.uint8
         if possible is not None and not possible[fragment]:
             return np.zeros(stop - start, np.bool_)
         block, _ = read_positions(basis, inner, start, stop, 0, node.kind)
-        return node.selected(block, named)
+        return _kept(node, block, stop - start, named)
 
     return bits(index, node.selection_key, compute)
+
+
+def _kept(node: Node, block: Block, rows: int, named: NameRows) -> npt.NDArray[np.bool_]:
+    """Which of `rows` rows are kept; one that cannot be read is, so that the loader's policy decides about it."""
+    if block.rows == rows:
+        return node.selected(block, named)
+    keep = np.ones(rows, np.bool_)
+    keep[block.origin] = node.selected(block, named)
+    return keep
 
 
 def _possible(node: Node, index: Index) -> npt.NDArray[np.bool_] | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
+
+import pyarrow as pa
 
 from connectors.contract import Json
 from dataflow.errors import PlanError
@@ -50,6 +52,14 @@ class Setup:
             plan.stream, seed=plan.seed, lanes=self.batching.lanes, turn=epoch, chunk_rows=self.chunk_rows
         )
 
+    @cached_property
+    def delivered_schema(self) -> pa.Schema | None:
+        """The columns of a batch, where they are known."""
+        schema = self.plan.schema
+        for step in self.plan.batch_steps[1:]:
+            schema = step.infer([schema])
+        return schema
+
     @property
     def share_rows(self) -> int:
         """Rows of a batch on this rank, at most."""
@@ -59,7 +69,7 @@ class Setup:
     def pace(self) -> Pace:
         """How far to work ahead."""
         options, plan = self.options, self.plan
-        batch_bytes = self.share_rows * plan.row_bytes
+        batch_bytes = self.share_rows * max(plan.row_bytes, plan.delivered_bytes)
         run = min(_MOST_STEPS, max(1, options.prefetch // 2), max(1, int(_RUN_BYTES / batch_bytes)))
         limit = max(1, options.memory_limit - 2 * options.threads * self.slice_bytes)
         remote = any(not source.index.store.is_local for source in plan.sources)

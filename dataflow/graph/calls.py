@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from dataflow.errors import DataError, StageError
 from dataflow.graph.block import BadSample, Block, Column
 from dataflow.graph.rows import listed
 
-__all__ = ["call_rows", "columns_view", "first_id", "function_name", "stage_error"]
+__all__ = ["call_rows", "columns_view", "fail", "first_id", "function_name", "stage_error"]
 
 
 def function_name(function: object) -> str:
@@ -37,6 +38,14 @@ def stage_error(operator: str, error: Exception, *, sample_id: int | None = None
     )
     wrapped.__cause__ = error
     return wrapped
+
+
+def fail(operator: str, error: Exception, *, sample_id: int | None = None) -> NoReturn:
+    """Raise `error` as `stage_error` makes it."""
+    wrapped = stage_error(operator, error, sample_id=sample_id)
+    if wrapped is error:
+        raise error
+    raise wrapped from error
 
 
 def call_rows(

@@ -256,6 +256,7 @@ def _short(value: object) -> str:
     if callable(value):
         return str(getattr(value, "__qualname__", type(value).__qualname__))
     text = repr(value) if not isinstance(value, pa.Schema) else "{" + ", ".join(value.names) + "}"
+    text = " ".join(text.split())
     return text if len(text) <= 60 else text[:57] + "..."
 
 

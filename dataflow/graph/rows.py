@@ -34,13 +34,14 @@ def _values(column: Column) -> Sequence[object]:
     if isinstance(column, np.ndarray):
         return list(column)
     kind: Arrow = column.type
-    if pa.types.is_temporal(kind) and column.null_count == 0:
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind) and column.null_count == 0:
         return list(column.to_numpy(zero_copy_only=False))
     if column.null_count == 0 and shape_of(kind) is not None:
         return list(to_numpy(column))
     if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and shape_of(kind.value_type) is not None:
         return [None if not item.is_valid else _list_value(item) for item in column]
-    return column.to_pylist()
+    values: list[object] = column.to_pylist()
+    return values
 
 
 def _list_value(item: Arrow) -> object:
@@ -49,7 +50,9 @@ def _list_value(item: Arrow) -> object:
 
 
 def plain_value(value: object) -> object:
-    """A torch tensor (anything with `.numpy()`) as NumPy; all else as it is."""
+    """A torch tensor (anything with `.numpy()`) as NumPy, NumPy text and bytes as Python's; all else as it is."""
+    if isinstance(value, np.str_ | np.bytes_):
+        return value.item()
     numpy = getattr(value, "numpy", None)
     return numpy() if callable(numpy) and not isinstance(value, np.ndarray) else value
 

@@ -13,7 +13,7 @@ from connectors.contract import Json
 from connectors.tensors import shape_of
 from dataflow.errors import PlanError, StageError
 from dataflow.graph.block import BadSample, Block, Column, as_arrow
-from dataflow.graph.calls import call_rows, columns_view, first_id, function_name, stage_error
+from dataflow.graph.calls import call_rows, columns_view, fail, first_id, function_name
 from dataflow.graph.columns import check_new_names
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node, Traits
@@ -149,7 +149,7 @@ class Map(Node):
         try:
             result = self.function(columns_view(block), *extra)
         except Exception as error:
-            raise stage_error(self._name, error) from error
+            fail(self._name, error)
         if not isinstance(result, Mapping):
             raise _wrong_result(self._name, result)
         schema = self.declared

@@ -30,7 +30,7 @@ class Nulls(Node):
     """Fill the nulls of `columns` with `value`; with `mask` also add a bool column `<name>__mask`.
 
     The mask is True where a value was present. Integers stay integers, whatever their size. In a
-    fixed-shape column, a row that is null is filled in all its elements.
+    fixed-shape column, a row that is null is filled in all its elements; a null list becomes an empty one.
     """
 
     columns: tuple[str, ...]
@@ -72,8 +72,12 @@ class Nulls(Node):
     def _fill(self, kind: pa.DataType, name: str) -> Arrow:
         dense = shape_of(kind)
         try:
+            if dense is not None and (np.asarray(self.value, dense[0]) != self.value).any():
+                raise ValueError("it would be changed")
             if dense is not None and dense[1]:
                 return pa.scalar(np.full(dense[1], self.value).tolist(), kind)
+            if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and self.value == 0:
+                return pa.scalar([], kind)
             return pa.scalar(self.value, kind)
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise PlanError(

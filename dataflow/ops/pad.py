@@ -58,11 +58,24 @@ class Pad(Node):
         check_columns("pad", self.lengths, schema)
         for name, length in self.lengths.items():
             item = _item_type(schema.field(name).type, name)
+            self._check_value(item, name)
             schema = schema.set(schema.get_field_index(name), pa.field(name, pa.list_(item, length)))
             if self.mask:
                 check_new_names("pad", [*schema.names, f"{name}__mask"])
                 schema = schema.append(pa.field(f"{name}__mask", pa.list_(pa.bool_(), length)))
         return schema
+
+    def _check_value(self, item: pa.DataType, name: str) -> None:
+        dtype, _ = shape_of(item) or (np.dtype(np.int64), ())
+        try:
+            fits = bool(np.asarray(self.value, dtype) == self.value)
+        except (OverflowError, ValueError):
+            fits = False
+        if not fits:
+            raise PlanError(
+                f"pad: {self.value!r} is no value of column {name!r} ({item}).",
+                hint="give value= of that type",
+            )
 
     def apply(self, block: Block, draw: Draw) -> Block:
         columns: dict[str, Column] = dict(block.columns)

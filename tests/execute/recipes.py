@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -21,7 +21,8 @@ from dataflow.ops.read import MemorySource, Read
 from dataflow.order.philox import Key, draws, key_of
 
 __all__ = [
-    "CHANGING", "KEEPING", "Global", "Recipe", "Row", "delivered", "fragments", "json_copy", "loaders", "recipes", "values",
+    "CHANGING", "KEEPING", "Global", "Recipe", "Row", "delivered", "fragments", "json_copy", "loaders", "recipes",
+    "values",
 ]  # fmt: skip
 
 Window = int | Literal["full"] | None
@@ -316,7 +317,8 @@ def recipes(
         joined = draw(st.sampled_from(["concat", "zip"]))
         parts = (first, draw(sizes) if joined == "concat" else tuple(reversed(first)))
     total = sum(map(sum, parts)) if joined == "concat" else sum(first)
-    cuts = st.tuples(st.sampled_from(["take", "skip"]), st.integers(1, total))
+    verbs: st.SearchStrategy[Literal["take", "skip"]] = st.sampled_from(["take", "skip"])
+    cuts = st.tuples(verbs, st.integers(1, total))
     cheap = draw(st.booleans())
     windows: list[Window] = [None, 1, 3, 7, 16, 100]
     world = draw(st.sampled_from(worlds))
@@ -362,7 +364,7 @@ def loaders(
 
 def delivered(
     ranks: Sequence[Loader[Any]], epochs: int = 1, after: Callable[[], None] | None = None
-) -> Iterator[list[Row]]:
+) -> Generator[list[Row], None, None]:
     """The batches of all ranks, step by step; all ranks make the same number of steps. Closes the loaders."""
     try:
         for _ in range(epochs):

@@ -55,9 +55,9 @@ def test_any_number_of_ranks_goes_on_where_any_number_stopped(
     want = [batch.values for epoch in range(9) for batch in recipe.batches(epoch)]
     found: list[list[int]] = []
     state: Any = None
-    for world in (world if world < 4 else 2, *data.draw(st.permutations([1, 2, 3]))):
+    for ranks_now in (world if world < 4 else 2, *data.draw(st.permutations([1, 2, 3]))):
         count = data.draw(st.integers(1, 4))
-        ranks = meeting_loaders(pipe, world, state)
+        ranks = meeting_loaders(pipe, ranks_now, state)
         states: list[Any] = []
         steps = delivered(ranks, 2, _states(ranks, states))
         for _ in range(count):

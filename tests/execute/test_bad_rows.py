@@ -15,8 +15,8 @@ from recipes import Row, fragments, json_copy
 
 import dataflow as flow
 from dataflow.errors import DataError, PlanError, StageError
-from dataflow.execute.loader import Loader
 from dataflow.options import OnError
+from loaders.torch import TorchLoader
 
 Kind = Literal["map", "map rng", "batched", "filter", "flat_map", "shuffled flat_map"]
 KINDS: tuple[Kind, ...] = ("map", "map rng", "batched", "filter", "flat_map", "shuffled flat_map")
@@ -65,7 +65,7 @@ def _pipe(
     return made.batch(batch, **how)
 
 
-def _loader(pipe: flow.Pipeline, on_error: OnError, path: Path | None = None, **more: Any) -> Loader[Any]:
+def _loader(pipe: flow.Pipeline, on_error: OnError, path: Path | None = None, **more: Any) -> TorchLoader:
     return pipe.loader(output="numpy", ids=True, threads=2, on_error=on_error, quarantine=path, **more)
 
 
@@ -292,10 +292,9 @@ def test_more_bad_rows_than_max_errors_end_the_run_at_the_batch_that_has_the_las
     policy: OnError,
 ) -> None:
     with _loader(_pipe([2, 9, 21, 30]), policy, max_errors=2) as loader:
-        found = []
+        found: list[Row] = []
         with pytest.raises(DataError, match=r"3 bad rows, and max_errors=2") as caught:
-            for batch in loader:
-                found.append(batch)
+            found.extend(loader)
         assert isinstance(caught.value.__cause__, StageError)
         assert caught.value.row == 21
         assert "max_errors" in caught.value.hint
@@ -322,9 +321,10 @@ def test_max_errors_goes_on_counting_after_a_restore(policy: OnError) -> None:
 
 
 def test_bad_rows_that_were_only_read_ahead_do_not_count(tmp_path: Path) -> None:
-    for policy in ("skip", "replace"):
+    policies: tuple[OnError, ...] = ("skip", "replace")
+    for policy in policies:
         path = tmp_path / f"{policy}.jsonl"
-        with _loader(_pipe([2, 30]), policy, path, max_errors=1) as loader:  # type: ignore[arg-type]
+        with _loader(_pipe([2, 30]), policy, path, max_errors=1) as loader:
             running = iter(loader)
             for _ in range(3):
                 next(running)
@@ -379,5 +379,5 @@ def test_a_function_that_returns_something_else_is_a_stage_error_that_names_it()
         return None
 
     pipe = fragments((8,)).map(nothing, schema={"x": "int64"}).batch(4)
-    with pipe.loader() as loader, pytest.raises(StageError, match="nothing.*NoneType"):
+    with pipe.loader() as loader, pytest.raises(StageError, match=r"nothing.*NoneType"):
         list(loader)

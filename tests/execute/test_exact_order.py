@@ -46,7 +46,7 @@ def test_threads_prefetch_and_memory_do_not_change_what_is_delivered(
     recipe, _ = case
     runs = []
     for threads, prefetch, memory in ((1, 1, 40_000_000), data.draw(_ways), data.draw(_ways)):
-        options = {"threads": threads, "prefetch": prefetch, "memory_limit": memory}
+        options: dict[str, Any] = {"threads": threads, "prefetch": prefetch, "memory_limit": memory}
         steps = delivered(loaders(recipe.pipe(), 1, **options), epochs=2)
         runs.append([{name: column.tolist() for name, column in batch.items()} for (batch,) in steps])
     assert runs[0] == runs[1] == runs[2]

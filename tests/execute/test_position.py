@@ -64,6 +64,11 @@ def test_for_after_break_is_the_next_epoch_from_its_start(recipe: Recipe) -> Non
         assert _take(loader, 1) == _expected(recipe, 3)[:1]
 
 
+def _train_and_fail(loader: Loader[Any]) -> None:
+    for _ in loader:
+        raise ZeroDivisionError
+
+
 @both
 def test_a_break_behind_the_last_batch_is_the_end_of_the_epoch(recipe: Recipe) -> None:
     with _loader(recipe) as loader:
@@ -75,8 +80,7 @@ def test_a_break_behind_the_last_batch_is_the_end_of_the_epoch(recipe: Recipe) -
 def test_an_exception_in_the_training_loop_ends_the_epoch_as_break_does(recipe: Recipe) -> None:
     with _loader(recipe) as loader:
         with pytest.raises(ZeroDivisionError):
-            for _ in loader:
-                raise ZeroDivisionError
+            _train_and_fail(loader)
         assert loader.step == 1
         assert _take(loader, -1) == _expected(recipe, 1)
 

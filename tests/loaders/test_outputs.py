@@ -85,12 +85,9 @@ def test_ids_are_asked_for(output: Any) -> None:
         _one(flow.from_arrow(TABLE), output=output),
         _one(flow.from_arrow(TABLE), output=output, ids=True),
     )
-    names = lambda batch: batch.schema.names if output == "arrow" else list(batch)  # noqa: E731
-    assert "__id__" not in names(without)
-    assert [
-        int(id_)
-        for id_ in (with_ids.column("__id__").to_pylist() if output == "arrow" else with_ids["__id__"])
-    ] == [0, 1, 2, 3]
+    assert "__id__" not in (without.schema.names if output == "arrow" else without)
+    ids = with_ids.column("__id__").to_pylist() if output == "arrow" else with_ids["__id__"].tolist()
+    assert ids == [0, 1, 2, 3]
 
 
 def test_ids_have_a_column_for_each_zipped_input_and_for_flat_map() -> None:

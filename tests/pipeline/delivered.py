@@ -7,7 +7,7 @@ import io
 import json
 import tarfile
 from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,13 +50,13 @@ def arrow(pipe: flow.Pipeline, size: int = 4, **options: Any) -> pa.Table:
 def numpy(pipe: flow.Pipeline, column: str, size: int = 4, **options: Any) -> Any:
     """One column of an epoch in file order, as NumPy batches give it: an array, or a list."""
     parts = [batch[column] for batch in batches(pipe.batch(size, remainder="keep"), "numpy", **options)]
-    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sum(parts, [])
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else list(chain(*parts))
 
 
 def torch_of(pipe: flow.Pipeline, column: str, size: int = 4, **options: Any) -> Any:
     """One column of an epoch in file order, as torch batches give it: a tensor, or a list."""
     parts = [batch[column] for batch in batches(pipe.batch(size, remainder="keep"), "torch", **options)]
-    return torch.cat(parts) if isinstance(parts[0], torch.Tensor) else sum(parts, [])
+    return torch.cat(parts) if isinstance(parts[0], torch.Tensor) else list(chain(*parts))
 
 
 def ids(found: Iterable[Mapping[str, Any]]) -> list[int]:

@@ -141,7 +141,7 @@ def test_on_another_machine_the_shared_index_says_which_files_are_new(
     _, state, want = stopped(pipe_of(tmp_path / "d", tmp_path / "index"))
     write(tmp_path / "d", range(4, 5))
     monkeypatch.setenv("DATAFLOW_CACHE", str(tmp_path / "other machine"))
-    with pytest.raises(PlanError, match="its old index .* is not found") as caught:
+    with pytest.raises(PlanError, match=r"its old index .* is not found") as caught:
         rest(pipe_of(tmp_path / "d"), state)
     assert "index=" in caught.value.hint
     assert rest(pipe_of(tmp_path / "d", tmp_path / "index"), state)[0] == want
@@ -158,7 +158,7 @@ def test_a_filter_by_columns_goes_on_when_files_were_added(tmp_path: Path) -> No
     write(tmp_path / "d", range(4))
 
     def even(url: Path) -> flow.Pipeline:
-        keep = [("x", "in", [x for x in range(0, 100, 3)])]
+        keep = [("x", "in", list(range(0, 100, 3)))]
         return flow.read(url).filter(keep).shuffle(8).seed(2).batch(2, lanes=2)
 
     _, state, want = stopped(even(tmp_path / "d"), 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def test_pad_brings_lists_to_one_length_with_a_mask(tmp_path: Path) -> None:
     assert got.dtype == torch.int16
     assert got.tolist() == [row + [-1] * (5 - len(row)) for row in RAGGED]
     assert torch_of(padded, "v__mask").tolist() == [[k < len(row) for k in range(5)] for row in RAGGED]
-    assert numpy(pipe.pad({"v": 2}, truncate=True), "v").tolist() == [(row + [0, 0])[:2] for row in RAGGED]
+    assert numpy(pipe.pad({"v": 2}, truncate=True), "v").tolist() == [[*row, 0, 0][:2] for row in RAGGED]
     with pytest.raises(DataError, match="a list of 5 values in column 'v' is longer than 4") as caught:
         arrow(pipe.pad({"v": 4}))
     assert caught.value.hint == "use a larger length, or truncate=True"
@@ -259,7 +260,7 @@ def test_dictionary_text_whose_dictionaries_differ_comes_as_its_values(lanes: in
         pa.table({"s": pa.array(part).dictionary_encode(), "n": range(3 * k, 3 * k + 3)})
         for k, part in enumerate(parts)
     )
-    wanted = sum(parts, [])
+    wanted = list(chain(*parts))
     parquet(tmp_path / "a.parquet", table, 3)
     with pa.ipc.new_stream(tmp_path / "a.arrows", table.schema) as out:
         out.write_table(table)
@@ -269,7 +270,7 @@ def test_dictionary_text_whose_dictionaries_differ_comes_as_its_values(lanes: in
         assert pipe[3]["s"] == "c"
         with pipe.shuffle(4).batch(4, lanes=lanes, remainder="keep").loader() as loader:
             batches = list(loader)
-        assert sorted(sum((b["n"].tolist() for b in batches), [])) == list(range(9))
+        assert sorted(chain(*(b["n"].tolist() for b in batches))) == list(range(9))
         assert all(wanted[n] == s for b in batches for n, s in zip(b["n"].tolist(), b["s"], strict=True))
         assert arrow(pipe.filter([("s", "=", "b")]))["n"].to_pylist() == [1, 6, 7]
         assert arrow(pipe.filter(lambda row: row["s"] == "b"))["n"].to_pylist() == [1, 6, 7]

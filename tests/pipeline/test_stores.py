@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import fsspec
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from delivered import FORMATS, ROWS, arrow, ids, numpy, parquet, rows_then_rest
-from fsspec.implementations.memory import MemoryFileSystem
+from fsspec import AbstractFileSystem
 
 import dataflow as flow
 from dataflow import ConnectorError, DataError, DataflowError, MissingExtraError
@@ -132,36 +133,40 @@ def test_an_index_kept_in_a_remote_folder_is_used_by_another_machine(
     assert numpy(flow.read(url, index=place), "number").tolist() == list(range(ROWS))
 
 
-class Failing(MemoryFileSystem):
-    """A store that fails the next `failures` reads."""
+class Failing(AbstractFileSystem):
+    """A store of one folder that fails the next `failures` opens."""
 
     protocol = "failing"
-    store: dict[str, Any] = {}  # noqa: RUF012 - MemoryFileSystem keeps its files in the class
-    pseudo_dirs = [""]  # noqa: RUF012
+    cachable = False
+    files: ClassVar[dict[str, bytes]] = {}
     failures = 0
     error: type[Exception] = OSError
 
-    @classmethod
-    def _strip_protocol(cls, path: str) -> str:
-        return MemoryFileSystem._strip_protocol(path.replace("failing://", "memory://"))
+    def ls(self, path: str, detail: bool = True, **kwargs: Any) -> list[Any]:
+        path = self._strip_protocol(path).strip("/")
+        found = [
+            {"name": name, "size": len(content), "type": "file"}
+            for name, content in self.files.items()
+            if name == path or name.startswith(f"{path}/")
+        ]
+        if not found:
+            raise FileNotFoundError(path)
+        return found if detail else [entry["name"] for entry in found]
 
-    def _open(self, path: str, *args: Any, **kwargs: Any) -> Any:
+    def _open(self, path: str, *args: Any, **kwargs: Any) -> io.BytesIO:
         if type(self).failures > 0:
             type(self).failures -= 1
             raise type(self).error(f"no route to {path}")
-        return super()._open(path, *args, **kwargs)
+        return io.BytesIO(self.files[self._strip_protocol(path)])
 
 
 @pytest.fixture
 def failing(tmp_path: Path) -> Iterator[str]:
     fsspec.register_implementation("failing", Failing, clobber=True)
     FORMATS["parquet"](tmp_path)
-    store = fsspec.filesystem("failing")
-    for file in tmp_path.glob("*.parquet"):
-        store.pipe(f"/data/{file.name}", file.read_bytes())
+    Failing.files.update({f"data/{file.name}": file.read_bytes() for file in tmp_path.glob("*.parquet")})
     yield "failing://data/*.parquet"
-    Failing.failures = 0
-    Failing.store.clear()
+    Failing.files.clear()
 
 
 @pytest.mark.parametrize(
@@ -176,6 +181,41 @@ def test_a_store_that_fails_is_an_error_that_names_the_file(
     monkeypatch.setattr(Failing, "failures", 1000)
     with pytest.raises(ConnectorError, match=r"\.parquet"):
         numpy(pipe, "number")
+
+
+class Broken(io.BytesIO):
+    """An open file whose connection breaks behind its first bytes."""
+
+    def __init__(self, content: bytes, error: Exception) -> None:
+        super().__init__(content)
+        self.limit, self.error = len(content) // 20, error
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() + (size if size is not None and size >= 0 else self.limit + 1) > self.limit:
+            raise self.error
+        return super().read(size)
+
+
+class ClientError(Exception):
+    """What HTTP and object store libraries raise: no OSError."""
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError("reset by peer"), ClientError("SlowDown")], ids=repr)
+@pytest.mark.parametrize("name", ["parquet", "jsonl", "tar", "arrow file", "arrow stream"])
+def test_a_connection_that_breaks_in_the_middle_of_a_file_is_an_error_that_names_it(
+    name: str, error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsspec.register_implementation("failing", Failing, clobber=True)
+    FORMATS[name](tmp_path)
+    file = sorted(tmp_path.iterdir())[0]
+    content = file.read_bytes()
+    monkeypatch.setitem(Failing.files, f"broken/{file.name}", content)
+    pipe = flow.read(f"failing://broken/{file.name}")
+    assert pipe.count() > 0
+    monkeypatch.setattr(Failing, "_open", lambda *_, **__: Broken(content, error))
+    with pytest.raises(ConnectorError, match=file.name.replace(".", r"\.")) as caught:
+        arrow(pipe)
+    assert str(error) in str(caught.value)
 
 
 def test_a_store_that_works_again_is_read_again_by_the_same_loader(
@@ -274,7 +314,7 @@ def test_a_cache_that_cannot_be_written_or_is_damaged_does_not_stop_a_run(
     FORMATS["jsonl"](tmp_path)
     url = tmp_path / "a.jsonl"
     assert flow.read(url).count() == ROWS
-    kept = [file for file in private_cache.rglob("*.arrow")]
+    kept = list(private_cache.rglob("*.arrow"))
     assert kept
     for file in kept:
         file.write_bytes(b"damaged" * 10)

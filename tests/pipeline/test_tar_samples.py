@@ -6,13 +6,12 @@ import io
 import json
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import pytest
-from connectors.tar import Tar
 from delivered import arrow, tar, torch_of
 
 import dataflow as flow
+from connectors.tar import Tar
 from dataflow import DataError, DataflowError
 
 SAMPLES = [(f"s{i:02}.{kind}", f"{i}".encode()) for i in range(12) for kind in ("cls", "txt")]
@@ -71,12 +70,8 @@ def test_a_cut_archive_is_an_error_or_its_good_part_is_kept(
 def test_an_empty_archive_is_fine_among_others(tmp_path: Path) -> None:
     tar(tmp_path / "1.tar", [])
     tar(tmp_path / "2.tar", SAMPLES)
-    with pipe_loader(flow.read(tmp_path / "*.tar")) as loader:
+    with flow.read(tmp_path / "*.tar").shuffle(5).batch(4).loader() as loader:
         assert sum(len(batch["cls"]) for batch in loader) == 12
-
-
-def pipe_loader(pipe: flow.Pipeline) -> Any:
-    return pipe.shuffle(5).batch(4).loader()
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])

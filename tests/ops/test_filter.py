@@ -1,0 +1,162 @@
+"""`filter`: by function, by expression, by terms; counted beforehand or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from gathered import numbers, rows, values
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dataflow as flow
+from dataflow.errors import PlanError, StageError
+
+
+@given(
+    low=st.integers(-2, 22), window=st.sampled_from([None, 1, 6, 50]), passes=st.integers(1, 2),
+    take=st.none() | st.integers(1, 20),
+)  # fmt: skip
+@settings(max_examples=30)
+def test_all_kinds_of_condition_keep_the_same_rows(
+    low: int, window: Any, passes: int, take: int | None
+) -> None:
+    source = numbers(20) if take is None else numbers(20).take(take)
+    if window is not None:
+        source = source.shuffle(window)
+    if passes > 1:
+        source = source.repeat(passes)
+    by_function = source.filter(lambda row: row["x"] >= low)
+    kinds = [
+        by_function, source.filter([("x", ">=", low)]), source.filter(pc.field("x") >= low),
+        source.filter(lambda columns: columns["x"] >= low, batched=True), by_function.counted(),
+    ]  # fmt: skip
+    kept = [value for value in range(20 if take is None else take) if value >= low]
+    assert {kind.count() for kind in kinds} == {passes * len(kept)}
+    if kept:
+        orders = [values(kind) for kind in kinds]
+        assert sorted(orders[0]) == sorted(kept * passes)
+        assert all(order == orders[0] for order in orders)
+
+
+@pytest.mark.parametrize(
+    ("terms", "kept"),
+    [
+        ([("x", "==", 3)], [3]),
+        ([("x", "=", 3)], [3]),
+        ([("x", "!=", 3), ("x", "<", 5)], [0, 1, 2, 4]),
+        ([("x", "in", [1, 18, 99])], [1, 18]),
+        ([("x", "not in", list(range(19)))], [19]),
+        ([[("x", "<", 1)], [("x", ">", 18)]], [0, 19]),
+    ],
+)
+def test_terms_are_an_and_and_lists_of_terms_an_or(terms: Any, kept: list[int]) -> None:
+    assert values(numbers().filter(terms)) == kept
+
+
+@pytest.mark.parametrize(
+    ("condition", "named"),
+    [
+        ([("x", "~", 3)], "'~' is no operator"),
+        ([("y", ">", 3)], "no column 'y'"),
+        (pc.field("xx") > 3, "no column 'xx'"),
+        ([("x", ">", "three")], "cannot be evaluated"),
+        ([("x", ">")], "no condition"),
+        ("x > 3", "no condition"),
+        (7, "no condition"),
+        ([], "no condition"),
+    ],
+)
+def test_a_wrong_condition_fails_when_written(condition: Any, named: str) -> None:
+    with pytest.raises(PlanError, match=named) as caught:
+        numbers().filter(condition)
+    assert caught.value.hint
+
+
+def test_batched_is_for_functions() -> None:
+    with pytest.raises(PlanError, match="for functions"):
+        numbers().filter([("x", ">", 3)], batched=True)
+
+
+def test_a_null_is_not_kept_by_an_expression_nor_by_its_opposite() -> None:
+    source = flow.from_arrow(pa.table({"x": pa.array([1, None, 3, None], pa.int64())}))
+    assert values(source.filter([("x", ">", 1)])) == [3]
+    assert values(source.filter([("x", "<=", 1)])) == [1]
+    assert source.filter(lambda row: row["x"] is None).count() == 2
+
+
+def test_a_filter_on_what_a_function_made_is_evaluated_behind_it() -> None:
+    made = numbers().map(
+        lambda row: {"x": row["x"], "half": row["x"] // 2}, schema={"x": "int64", "half": "int64"}
+    )
+    pipe = made.filter([("half", "==", 4)])
+    assert values(pipe) == [8, 9]
+    with pipe.batch(1).loader() as loader, pytest.raises(TypeError):
+        len(loader)
+
+
+def test_a_filter_on_a_column_that_a_function_leaves_alone_gives_a_known_length() -> None:
+    pipe = (
+        numbers()
+        .map(lambda row: {"half": row["x"] // 2}, add=True, schema={"half": "int64"})
+        .filter([("x", ">", 15)])
+    )
+    with pipe.batch(1).loader() as loader:
+        assert len(loader) == 4
+    assert rows(pipe) == [{"x": x, "half": x // 2} for x in range(16, 20)]
+
+
+def test_a_filter_does_not_change_the_draws_of_the_rows_it_keeps() -> None:
+    def draw(row: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+        return {"drawn": rng.integers(1 << 40)}
+
+    drawn = numbers().map(draw, rng=True, add=True, schema={"drawn": "int64"})
+    every = values(drawn, "drawn")
+    assert values(drawn.filter([("x", ">", 15)]), "drawn") == every[16:]
+    assert values(drawn.filter(lambda row: row["x"] > 15), "drawn") == every[16:]
+    assert (
+        values(numbers().filter([("x", ">", 15)]).map(draw, rng=True, schema={"drawn": "int64"}), "drawn")
+        == every[16:]
+    )
+
+
+def test_a_filter_over_inputs_whose_types_were_widened_keeps_rows_of_each() -> None:
+    small = flow.from_columns({"x": np.arange(5, dtype=np.int8)})
+    both = flow.concat(small, numbers(5, first=298))
+    assert values(both.filter([("x", "in", [3, 300])])) == [3, 300]
+    assert values(both.filter([("x", "==", 300)])) == [300]
+
+
+def test_a_batched_function_must_return_one_flag_a_row() -> None:
+    for wrong in (lambda columns: columns["x"], lambda columns: [True], lambda columns: True):
+        with pytest.raises(StageError, match="not bool"):
+            values(numbers().filter(wrong, batched=True))
+
+
+def test_counted_runs_a_function_once_a_row_beforehand_and_never_again() -> None:
+    calls: list[int] = []
+
+    def odd(row: dict[str, Any]) -> bool:
+        calls.append(int(row["x"]))
+        return bool(row["x"] % 2)
+
+    pipe = numbers().filter(odd).counted().batch(2)
+    assert calls == []
+    with pipe.loader(output="numpy") as loader:
+        assert sorted(calls) == list(range(20))
+        assert len(loader) == 5
+        assert [batch["x"].tolist() for batch in loader] == [[1, 3], [5, 7], [9, 11], [13, 15], [17, 19]]
+        assert len(list(loader)) == 5
+    assert sorted(calls) == list(range(20))
+
+
+def test_counted_behind_a_random_or_multiplying_operator_is_a_plan_error() -> None:
+    drawn = numbers().map(lambda row, rng: {"x": rng.integers(9)}, rng=True).filter(lambda row: True)
+    many = numbers().flat_map(lambda row: [row]).filter(lambda row: True)
+    for pipe in (drawn, many):
+        with pytest.raises(PlanError, match="counted") as caught:
+            pipe.counted()
+        assert "in front" in caught.value.hint

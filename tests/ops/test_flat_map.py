@@ -1,0 +1,117 @@
+"""`flat_map`: several rows, or none, of one; and the shuffle of what it gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from gathered import numbers, rows, values
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataflow.errors import PlanError, StageError
+
+Row = dict[str, Any]
+SCHEMA = {"x": "int64", "copy": "int64"}
+
+
+def _copies(row: Row) -> Iterator[Row]:
+    for copy in range(int(row["x"]) % 4):
+        yield {"x": row["x"], "copy": copy}
+
+
+EXPECTED = [(x, copy) for x in range(20) for copy in range(x % 4)]
+
+
+def _pairs(found: list[Row]) -> list[tuple[int, int]]:
+    return [(row["x"], row["copy"]) for row in found]
+
+
+def test_rows_take_the_place_of_their_row_in_order() -> None:
+    assert _pairs(rows(numbers().flat_map(_copies))) == EXPECTED
+    assert numbers().flat_map(_copies).count() == len(EXPECTED)
+    assert numbers().flat_map(_copies).repeat(3).count() == 3 * len(EXPECTED)
+
+
+def test_ids_have_the_number_of_the_row_in_its_call_at_every_level() -> None:
+    pipe = numbers(8).flat_map(_copies).flat_map(lambda row: [row, row]).batch(1)
+    with pipe.loader(output="numpy", ids=True) as loader:
+        ids = [batch["__id__"][0].tolist() for batch in loader]
+    assert ids == [[x, copy, again] for x in range(8) for copy in range(x % 4) for again in range(2)]
+
+
+@given(window=st.integers(1, 25), lanes=st.integers(1, 3), epoch=st.integers(0, 2))
+@settings(max_examples=30)
+def test_a_shuffle_behind_it_permutes_what_each_window_gave(window: int, lanes: int, epoch: int) -> None:
+    pipe = numbers().flat_map(_copies, schema=SCHEMA).shuffle(window)
+    with pipe.batch(global_size=lanes, lanes=lanes, remainder="keep").loader(output="numpy") as loader:
+        loader.set_epoch(epoch)
+        found = [
+            pair for batch in loader for pair in zip(batch["x"].tolist(), batch["copy"].tolist(), strict=True)
+        ]
+    assert Counter(found) == Counter(EXPECTED)
+    if lanes == 1:
+        at = 0
+        for first in range(0, 20, window):
+            part = [pair for pair in EXPECTED if first <= pair[0] < first + window]
+            assert Counter(found[at : at + len(part)]) == Counter(part)
+            at += len(part)
+
+
+def test_such_a_shuffle_mixes_and_gives_another_order_in_every_epoch() -> None:
+    pipe = numbers().flat_map(_copies, schema=SCHEMA).shuffle(100)
+    orders = [_pairs(rows(pipe, epoch)) for epoch in range(3)]
+    assert len({tuple(order) for order in [*orders, EXPECTED]}) == 4
+
+
+def test_draws_are_the_source_rows_own() -> None:
+    def draw(row: Row, rng: np.random.Generator) -> list[Row]:
+        return [{"x": row["x"], "drawn": rng.integers(1 << 40)}] * int(rng.integers(3))
+
+    schema = {"x": "int64", "drawn": "int64"}
+    plain = rows(numbers().flat_map(draw, rng=True, schema=schema))
+    mixed = rows(numbers().shuffle(5).flat_map(draw, rng=True, schema=schema))
+    key = lambda row: (row["x"], row["drawn"])  # noqa: E731
+    assert sorted(mixed, key=key) == sorted(plain, key=key)
+    assert mixed != plain
+    assert rows(numbers().flat_map(draw, rng=True, schema=schema), epoch=1) != plain
+
+
+@pytest.mark.parametrize("returned", [{"x": 1}, 7, [7], [["x"]], None])
+def test_a_result_that_is_no_list_of_rows_is_an_error_that_names_the_function(returned: Any) -> None:
+    with pytest.raises(StageError, match=r"flat_map\(test_flat_map:") as caught:
+        values(numbers().flat_map(lambda row: returned, schema={"x": "int64"}))
+    assert "list of dicts" in caught.value.hint
+
+
+def test_a_function_that_gives_nothing_at_first_needs_a_schema() -> None:
+    def late(row: Row) -> list[Row]:
+        return [row] if row["x"] >= 17 else []
+
+    with pytest.raises(PlanError, match="no row for the first") as caught:
+        numbers().flat_map(late).batch(1).loader()
+    assert "schema" in caught.value.hint
+    assert values(numbers().flat_map(late, schema={"x": "int64"})) == [17, 18, 19]
+
+
+@pytest.mark.parametrize("verb", ["take", "skip"])
+def test_counting_rows_behind_it_is_a_plan_error_that_says_where_to_put_it(verb: str) -> None:
+    with pytest.raises(PlanError, match=f"{verb}.*flat_map") as caught:
+        getattr(numbers().flat_map(_copies, schema=SCHEMA), verb)(3).batch(1).loader()
+    assert f"put {verb} in front" in caught.value.hint
+
+
+def test_full_shuffles_and_second_shuffles_behind_it_are_plan_errors() -> None:
+    many = numbers().flat_map(_copies, schema=SCHEMA)
+    with pytest.raises(PlanError, match="full"):
+        many.shuffle("full").batch(1).loader()
+    with pytest.raises(PlanError, match="shuffle"):
+        many.shuffle(3).shuffle(3).batch(1).loader()
+
+
+def test_no_function_is_a_plan_error_when_written() -> None:
+    with pytest.raises(PlanError, match="no function"):
+        numbers().flat_map([1])  # type: ignore[arg-type]

@@ -1,0 +1,100 @@
+"""`concat` and `zip`: rows behind and beside one another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from gathered import numbers, rows, values
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dataflow as flow
+from dataflow.errors import PlanError
+
+
+def test_concat_gives_the_rows_of_each_input_in_turn() -> None:
+    assert values(flow.concat(numbers(3), numbers(2, first=10), numbers(1, first=20))) == [
+        0,
+        1,
+        2,
+        10,
+        11,
+        20,
+    ]
+    assert values(flow.concat(numbers(3))) == [0, 1, 2]
+
+
+def test_sources_are_numbered_by_first_appearance_and_one_used_twice_is_one_source() -> None:
+    one, two = numbers(2), numbers(2, first=10)
+    with flow.concat(one, two, one).batch(1).loader(output="numpy", ids=True) as loader:
+        ids = [int(batch["__id__"][0]) for batch in loader]
+    assert ids == [0, 1, 1 << 40, 1 << 40 | 1, 0, 1]
+
+
+@given(window=st.integers(1, 60), sizes=st.lists(st.integers(1, 20), min_size=2, max_size=4))
+@settings(max_examples=25)
+def test_a_shuffle_behind_concat_mixes_the_fragments_of_all(window: int, sizes: list[int]) -> None:
+    pipe = flow.concat(*(numbers(size, first=100 * place) for place, size in enumerate(sizes)))
+    want = [100 * place + row for place, size in enumerate(sizes) for row in range(size)]
+    assert values(pipe) == want
+    assert sorted(values(pipe.shuffle(window))) == want
+
+
+def test_columns_and_types_of_concat_are_brought_together_or_refused() -> None:
+    whole, half = numbers(2), flow.from_columns({"x": np.array([0.5])})
+    assert flow.concat(whole, half).schema == pa.schema([("x", pa.float64())])
+    assert values(flow.concat(whole, half)) == [0.0, 1.0, 0.5]
+    with pytest.raises(PlanError, match=r"columns \['x', 'y'\]"):
+        flow.concat(whole, numbers(2, column="y"))
+    with pytest.raises(PlanError, match="types"):
+        flow.concat(whole, flow.from_columns({"x": ["text"]}))
+
+
+def test_parts_may_be_made_by_different_functions() -> None:
+    plus = numbers(10).map(lambda row: {"x": row["x"] + 100}, schema={"x": "int64"})
+    odd = numbers(10).filter([("x", "in", [1, 3, 5])])
+    found = values(flow.concat(plus, odd).shuffle(4))
+    assert sorted(found) == [1, 3, 5, *range(100, 110)]
+
+
+def test_zip_puts_row_i_beside_row_i_whatever_the_fragments_and_the_order() -> None:
+    left = flow.concat(numbers(3), numbers(9, first=3), numbers(8, first=12))
+    right = flow.concat(numbers(11, column="y"), numbers(9, first=11, column="y"))
+    for pipe in (flow.zip(left, right), flow.zip(left, right).shuffle(6), flow.zip(left, right).repeat(2)):
+        assert all(row["x"] == row["y"] for row in rows(pipe))
+    assert sorted(values(flow.zip(left, right).shuffle(6))) == list(range(20))
+
+
+def test_zip_of_filtered_cut_and_mapped_inputs() -> None:
+    left = numbers().filter([("x", ">", 14)])
+    middle = numbers(column="y").skip(2).take(5)
+    right = numbers(5).map(lambda row: {"z": row["x"] * 10}, schema={"z": "int64"})
+    want = [{"x": 15 + row, "y": 2 + row, "z": 10 * row} for row in range(5)]
+    assert rows(flow.zip(left, middle, right)) == want
+    assert sorted(rows(flow.zip(left, middle, right).shuffle(3)), key=lambda row: row["x"]) == want
+    assert rows(flow.zip(flow.zip(left, middle), right)) == want
+    assert rows(flow.zip(left, middle, right).filter([("y", ">", 4)])) == want[3:]
+
+
+@pytest.mark.parametrize(
+    ("pipe", "named"),
+    [
+        (lambda: flow.zip(numbers(3), numbers(4, column="y")), "3.*4"),
+        (lambda: flow.zip(numbers(3), numbers(3)), "two columns would be called 'x'"),
+        (lambda: flow.zip(numbers(3), numbers(3, column="y").shuffle(2)), "zip"),
+        (lambda: flow.zip(numbers(3), numbers(3, column="y").filter(lambda row: True)), "zip"),
+        (lambda: flow.concat(numbers(3).shuffle(2), numbers(3)), r"concat\(\.\.\.\)\.shuffle"),
+        (lambda: flow.concat(numbers(3), numbers(3).repeat(2)), "repeat"),
+        (lambda: flow.concat(numbers(3), numbers(3).seed(4)), "seed"),
+        (lambda: flow.concat(numbers(3).batch(2), numbers(3)), "batch"),
+        (lambda: flow.concat(), "nothing"),
+        (lambda: flow.zip(), "nothing"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_plan_errors_that_say_what_to_do(pipe: Any, named: str) -> None:
+    with pytest.raises(PlanError, match=f"(?s){named}") as caught:
+        pipe().batch(1).loader()
+    assert caught.value.hint

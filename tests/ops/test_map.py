@@ -1,0 +1,217 @@
+"""`map`: what functions get, what they may return, and what is enforced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from gathered import numbers, rows, values
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dataflow as flow
+from dataflow.errors import PlanError, StageError
+
+Row = dict[str, Any]
+
+
+def test_a_row_function_gets_numpy_scalars_arrays_str_and_bytes() -> None:
+    seen: list[Row] = []
+
+    def look(row: Row) -> Row:
+        seen.append(dict(row))
+        return {"x": 1}
+
+    table = pa.table(
+        {"whole": pa.array([7], pa.int16()), "flag": [True], "text": ["a"], "raw": [b"b"],
+         "none": pa.array([None], pa.int8()), "fixed": pa.array([[1, 2]], pa.list_(pa.float32(), 2)),
+         "ragged": pa.array([[1, 2, 3]], pa.list_(pa.int64()))}
+    )  # fmt: skip
+    values(flow.from_arrow(table).map(look, schema={"x": "int64"}))
+    (row,) = seen
+    assert row["whole"].dtype == np.int16
+    assert row["flag"] == np.bool_(True)
+    assert (row["text"], row["raw"], row["none"]) == ("a", b"b", None)
+    assert row["fixed"].dtype == np.float32
+    assert row["fixed"].tolist() == [1, 2]
+    assert row["ragged"].tolist() == [1, 2, 3]
+
+
+def test_the_returned_dict_replaces_the_row_or_adds_to_it() -> None:
+    source = flow.from_columns({"x": [1, 2], "y": ["a", "b"]})
+    assert rows(source.map(lambda row: {"z": row["x"] * 2})) == [{"z": 2}, {"z": 4}]
+    added = source.map(lambda row: {"z": row["x"] * 2, "x": 0}, add=True)
+    assert rows(added) == [{"x": 0, "y": "a", "z": 2}, {"x": 0, "y": "b", "z": 4}]
+
+
+def test_functions_may_return_tensors_arrays_lists_and_text() -> None:
+    def make(row: Row) -> Row:
+        x = int(row["x"])
+        return {
+            "t": torch.full((2,), x),
+            "a": np.full((2, 2), x, np.float32),
+            "l": list(range(x % 3)),
+            "s": str(x),
+        }
+
+    found = rows(numbers(4).map(make))
+    assert [row["t"] for row in found] == [[x, x] for x in range(4)]
+    assert [row["l"] for row in found] == [[], [0], [0, 1], []]
+    assert [row["s"] for row in found] == list("0123")
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_declared_schema_is_known_when_written_and_enforced_when_run(batched: bool) -> None:
+    def wrong(row: Row) -> Row:
+        return {"x": row["x"] + 0.5}
+
+    pipe = numbers().map(wrong, batched=batched, schema={"x": "int64"})
+    assert pipe.schema == pa.schema([("x", pa.int64())])
+    with pytest.raises(StageError, match="x"):
+        values(pipe)
+    assert values(numbers(3).map(wrong, batched=batched, schema={"x": "float64"})) == [0.5, 1.5, 2.5]
+
+
+def test_without_a_schema_nothing_runs_when_the_pipeline_is_written() -> None:
+    calls: list[int] = []
+
+    def count(row: Row) -> Row:
+        calls.append(1)
+        return row
+
+    pipe = numbers().map(count).shuffle(4).batch(2)
+    assert pipe.schema is None
+    assert calls == []
+
+
+def test_the_schema_of_the_first_rows_is_enforced_afterwards() -> None:
+    def drifting(row: Row) -> Row:
+        return {"x": row["x"]} if row["x"] < 17 else {"y": row["x"]}
+
+    with pytest.raises(StageError, match="no 'x'"):
+        values(numbers().map(drifting))
+    with pytest.raises(StageError, match="does not have"):
+        values(numbers().map(lambda row: {"x": row["x"]} if row["x"] < 17 else {"x": row["x"], "y": 1}))
+
+
+@pytest.mark.parametrize("window", [None, 7, "full"])
+@pytest.mark.parametrize("size", [1, 3, 8, 100])
+def test_a_batched_function_gets_fixed_blocks_of_a_window(window: Any, size: int) -> None:
+    def blocks(threads: int, prefetch: int) -> list[list[int]]:
+        seen: list[list[int]] = []
+
+        def look(columns: Row) -> Row:
+            seen.append(columns["x"].tolist())
+            return {"x": columns["x"]}
+
+        pipe = numbers(40) if window is None else numbers(40).shuffle(window)
+        pipe = pipe.map(look, batched=True, batch_size=size, schema={"x": "int64"})
+        with pipe.batch(4).loader(output="numpy", threads=threads, prefetch=prefetch) as loader:
+            order = [value for batch in loader for value in batch["x"].tolist()]
+        first = [block for block in seen if block == order[order.index(block[0]) :][: len(block)]]
+        assert sorted(order) == list(range(40))
+        return sorted(block for block in first if len(block) <= size)
+
+    alone = blocks(1, 1)
+    assert all(block in alone for block in blocks(3, 64))
+    assert max(len(block) for block in alone) == min(size, 7 if window == 7 else 40)
+
+
+def test_a_batched_function_gets_arrays_or_lists_of_values() -> None:
+    seen: list[Row] = []
+
+    def look(columns: Row) -> Row:
+        seen.append(columns)
+        return {"n": list(range(len(columns["text"])))}
+
+    table = pa.table(
+        {"x": [1, 2], "text": ["a", None], "ragged": pa.array([[1], [2, 3]], pa.list_(pa.int32()))}
+    )
+    assert values(flow.from_arrow(table).map(look, batched=True, schema={"n": "int64"}), "n") == [0, 1]
+    assert seen[0]["x"].tolist() == [1, 2]
+    assert seen[0]["text"] == ["a", None]
+    assert [item.tolist() for item in seen[0]["ragged"]] == [[1], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        lambda c: {"x": c["x"][:-1]},
+        lambda c: {"x": c["x"], "y": c["x"][:3]},
+        lambda c: {"x": 5},
+        lambda c: [1],
+    ],
+)
+def test_columns_of_unequal_length_are_an_error_that_names_the_function(returned: Any) -> None:
+    with pytest.raises(StageError, match=r"test_map:.*lambda") as caught:
+        values(numbers().map(returned, batched=True))
+    assert caught.value.hint
+
+
+@given(seed=st.integers(0, 5), rows_=st.integers(1, 30), size=st.integers(1, 9))
+@settings(max_examples=25)
+def test_draws_of_a_row_do_not_depend_on_order_lanes_or_blocks(seed: int, rows_: int, size: int) -> None:
+    def draw(row: Row, rng: np.random.Generator) -> Row:
+        return {"x": row["x"], "drawn": rng.integers(1 << 40)}
+
+    pipe = numbers(rows_).map(draw, rng=True, schema={"x": "int64", "drawn": "int64"}).seed(seed)
+    plain = {row["x"]: row["drawn"] for row in rows(pipe)}
+    mixed = (
+        numbers(rows_).shuffle(size).map(draw, rng=True, schema={"x": "int64", "drawn": "int64"}).seed(seed)
+    )
+    assert {row["x"]: row["drawn"] for row in rows(mixed)} == plain
+    assert {row["x"]: row["drawn"] for row in rows(mixed, epoch=1)} != plain
+
+
+def test_two_random_operators_draw_apart_unless_they_have_one_key() -> None:
+    def draw(name: str) -> Any:
+        return lambda row, rng: {**row, name: rng.integers(1 << 60)}
+
+    found = rows(numbers().map(draw("a"), rng=True).map(draw("b"), rng=True))
+    assert all(row["a"] != row["b"] for row in found)
+    same = rows(numbers().map(draw("a"), rng=True, key="k").map(draw("b"), rng=True, key="k"))
+    assert all(row["a"] == row["b"] for row in same)
+
+
+def test_a_key_keeps_its_draws_when_other_operators_come_and_go() -> None:
+    def draw(row: Row, rng: np.random.Generator) -> Row:
+        return {**row, "drawn": rng.integers(1 << 60)}
+
+    base = values(numbers().map(draw, rng=True, key="crop"), "drawn")
+    assert values(numbers().map(draw, rng=True).map(draw, rng=True, key="crop"), "drawn") == base
+
+
+def test_an_exception_names_operator_line_and_row_and_keeps_its_cause() -> None:
+    def divide(row: Row) -> Row:
+        return {"x": 1 // (int(row["x"]) - 13)}
+
+    with pytest.raises(StageError, match=r"ZeroDivisionError.*sample 0:13") as caught:
+        values(numbers().map(divide, schema={"x": "int64"}))
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert caught.value.location.rpartition(":")[0] == __file__
+    assert "on_error" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"function": 3}, "no function"),
+        ({"function": dict, "batch_size": 0, "batched": True}, "batch_size"),
+        ({"function": dict, "schema": {"x": "int65"}}, "int65"),
+        ({"function": dict, "schema": {"__id__": "int64"}}, "__id__"),
+    ],
+)
+def test_a_wrong_argument_fails_when_written(arguments: dict[str, Any], named: str) -> None:
+    with pytest.raises(PlanError, match=named) as caught:
+        numbers().map(**arguments)
+    assert caught.value.hint
+
+
+def test_a_function_that_gets_no_row_says_to_give_a_schema() -> None:
+    pipe = numbers().filter(lambda row: False).map(dict).batch(1)
+    with pytest.raises(PlanError, match="gets no row") as caught:
+        pipe.loader()
+    assert "schema" in caught.value.hint

@@ -1,0 +1,90 @@
+"""`split`: parts that are apart, whole together, and the same whatever is done to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gathered import numbers, rows, values
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dataflow as flow
+from dataflow.errors import PlanError
+
+HALVES = {"a": 0.5, "b": 0.5}
+
+
+@given(st.lists(st.floats(0.05, 0.5), min_size=1, max_size=4))
+@settings(max_examples=25)
+def test_parts_are_apart_and_as_large_as_asked_for(shares: list[float]) -> None:
+    total = sum(shares)
+    parts = {str(place): share / max(1.0, total) for place, share in enumerate(shares)}
+    found = {name: set(values(pipe)) for name, pipe in numbers(2000).split(parts).items()}
+    assert sum(map(len, found.values())) == len(set().union(*found.values()))
+    for name, share in parts.items():
+        assert abs(len(found[name]) / 2000 - share) < 0.06
+    if total >= 1:
+        assert set().union(*found.values()) == set(range(2000))
+
+
+def test_neither_seed_nor_shuffle_nor_a_filter_changes_the_part_of_a_row() -> None:
+    part = set(values(numbers(200).split(HALVES)["a"]))
+    assert set(values(numbers(200).seed(9).split(HALVES)["a"].shuffle(7))) == part
+    assert set(values(numbers(200).split(HALVES)["a"].filter([("x", ">", 50)]))) == {
+        x for x in part if x > 50
+    }
+    assert set(values(numbers(200).filter([("x", ">", 50)]).split(HALVES)["a"])) == {
+        x for x in part if x > 50
+    }
+    assert set(values(numbers(200).skip(100).split(HALVES)["a"])) == {x for x in part if x >= 100}
+
+
+def test_rows_of_one_value_of_a_column_stay_together() -> None:
+    pipe = flow.from_columns({"x": np.arange(300), "user": np.arange(300) % 17})
+    parts = pipe.split({"a": 0.6, "b": 0.4}, by="user")
+    users = [{row["user"] for row in rows(part)} for part in parts.values()]
+    assert not users[0] & users[1]
+    assert users[0] | users[1] == set(range(17))
+
+
+def test_lengths_of_parts_are_known() -> None:
+    parts = numbers(100).split(HALVES)
+    with parts["a"].batch(1).loader() as a, parts["b"].batch(1).loader() as b:
+        assert len(a) + len(b) == 100
+
+
+def test_a_split_behind_a_counted_filter_and_by_a_mapped_column_work() -> None:
+    even = numbers().filter(lambda row: row["x"] % 2 == 0).counted()
+    assert sorted(x for part in even.split(HALVES).values() for x in values(part)) == list(range(0, 20, 2))
+    kinds = numbers().map(lambda row: {"x": row["x"], "kind": int(row["x"]) % 3})
+    assert sorted(x for part in kinds.split(HALVES, by="kind").values() for x in values(part)) == list(
+        range(20)
+    )
+
+
+@pytest.mark.parametrize(
+    "rows_", [lambda: numbers().filter(lambda row: True), lambda: numbers().flat_map(lambda row: [row, row])]
+)
+def test_a_split_behind_operators_that_change_rows_is_a_plan_error(rows_: Any) -> None:
+    with pytest.raises(PlanError, match="split") as caught:
+        rows_().split(HALVES)["a"].batch(1).loader()
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("parts", "by", "named"),
+    [
+        ({}, "id", "over 0"),
+        ({"a": 0}, "id", "over 0"),
+        ({"a": -0.1, "b": 0.5}, "id", "over 0"),
+        ({"a": 0.7, "b": 0.7}, "id", "add up to 1.4"),
+        ({"a": "half"}, "id", "over 0"),
+        (HALVES, "user", "no column 'user'"),
+    ],
+)
+def test_wrong_shares_and_columns_fail_when_written(parts: Any, by: str, named: str) -> None:
+    with pytest.raises(PlanError, match=named) as caught:
+        numbers().split(parts, by=by)
+    assert caught.value.hint

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from bench.cases import case_names, find_case
 from bench.judge import judge
@@ -39,7 +39,7 @@ _Names = Annotated[list[str] | None, typer.Argument(metavar="[CASE]...", help="C
 def run_all(context: typer.Context) -> None:
     """Without a command, run all cases."""
     if context.invoked_subcommand is None:
-        run(None)
+        run()
 
 
 @app.command("list")
@@ -55,7 +55,8 @@ def list_cases(as_json_: _AsJson = False) -> None:
 
 @app.command()
 def run(
-    cases: _Names, quick: _Quick = False, as_json_: _AsJson = False, repeats: _Repeats = None, strict: _Strict = False
+    cases: _Names = None, quick: _Quick = False, as_json_: _AsJson = False, repeats: _Repeats = None,
+    strict: _Strict = False,
 ) -> None:  # fmt: skip
     """Run cases: every side in turn, each time in a fresh process; the median and the spread are shown."""
     try:
@@ -97,22 +98,14 @@ def _say(text: str) -> None:
 
 def _print_case(runs: Runs) -> None:
     rows = table_rows(runs)
+    print(f"{runs.case.name}: {runs.case.summary}")
     if sys.stdout.isatty():
-        table = Table(title=f"{runs.case.name}: {runs.case.summary}", title_justify="left")
-        for name, side in (
-            ("", "left"),
-            ("median", "right"),
-            ("spread", "right"),
-            ("bar", "right"),
-            ("", "left"),
-        ):
-            table.add_column(name, justify="right" if side == "right" else "left")
+        table = Table("", *(Column(name, justify="right") for name in ("median", "spread", "bar")), "")
         for what, median, extent, bar, met in rows:
             style = {"MISSED": "red", "met": "green"}.get(met)
             table.add_row(what, median, extent, bar, f"[{style}]{met}[/]" if style else met)
         Console().print(table)
         return
-    print(f"{runs.case.name}: {runs.case.summary}")
     for what, median, extent, bar, met in rows:
         print(f"  {what:<46}{median:>18}  {extent:>22}  {bar:>8}  {met}".rstrip())
     print()

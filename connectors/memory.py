@@ -17,7 +17,7 @@ from connectors.store import Store
 from connectors.tensors import to_arrow
 from dataflow.errors import DataError, PlanError
 
-__all__ = ["InMemory", "from_arrow", "from_columns", "values_of"]
+__all__ = ["ArrowStream", "InMemory", "from_arrow", "from_columns", "values_of"]
 
 
 class ArrowStream(Protocol):

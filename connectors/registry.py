@@ -15,7 +15,7 @@ from typing import NamedTuple
 from connectors.contract import Connector, FileInfo
 from dataflow.errors import MissingExtraError, PlanError, near
 
-__all__ = ["BUILT_IN", "GROUP", "choose", "names"]
+__all__ = ["BUILT_IN", "GROUP", "Format", "choose", "names"]
 
 GROUP = "dataflow.connectors"
 

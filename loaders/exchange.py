@@ -8,6 +8,7 @@ and a round in which the runs differ is made again by those that are in the newe
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -20,6 +21,8 @@ from dataflow.errors import LoaderClosed, RankError
 __all__ = ["GlooGathers", "gloo_gathers"]
 
 _TIMEOUT = timedelta(minutes=10)
+# How often a waiting thread looks whether its loader is still there.
+_LOOK_AROUND_S = 1.0
 Group = Any
 
 
@@ -41,10 +44,12 @@ class GlooGathers:
         self._run = 0
         self._closed = threading.Event()
         self._pending: _Round | None = None
+        self._abandoned = False
 
     def begin(self) -> None:
         """Begin a new run: what is under way belongs to an old one."""
         self._run += 1
+        self._abandoned = False
         self._closed = threading.Event()
 
     def all_gather(self, numbers: Sequence[int]) -> list[list[int]]:
@@ -74,14 +79,21 @@ class GlooGathers:
 
     def _finish(self, under_way: _Round) -> list[list[int]]:
         closed = self._closed
-        if not under_way.wait(closed, self._timeout.total_seconds()):
-            if closed.is_set():
+        deadline = time.monotonic() + self._timeout.total_seconds()
+        while not under_way.wait(closed, _LOOK_AROUND_S):
+            if closed.is_set() or self._abandoned:
                 raise LoaderClosed("the loader is closed.")
+            if time.monotonic() < deadline:
+                continue
             raise RankError(
                 f"not all ranks answered within {self._timeout.total_seconds():.0f} s.",
                 hint="look at the logs of the others: one is stuck, gone, or takes fewer batches",
             )
         return under_way.rows()
+
+    def abandon(self) -> None:
+        """Let a waiting `all_gather` return within a second; takes no lock."""
+        self._abandoned = True
 
     def close(self) -> None:
         """Let a waiting `all_gather` return; may be called twice."""

@@ -82,9 +82,13 @@ def _refuse_nulls(name: str, column: Arrow, batch: HostBatch) -> None:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         first = int(batch.ids[row].ravel()[0]) if batch.ids.ndim > 1 else int(batch.ids[row])
         where = f" (first in sample {first >> 40}:{first & (1 << 40) - 1})"
+    leaf = column.type
+    while pa.types.is_fixed_size_list(leaf) or isinstance(leaf, pa.FixedShapeTensorType):
+        leaf = leaf.value_type
+    fill = False if pa.types.is_boolean(leaf) else 0
     raise DataError(
         f"column {name!r} has {column.null_count} nulls{where}, and a tensor has no place for them.",
-        hint=f"fill them with .nulls({name!r}, value=...), with mask=True to know which they were",
+        hint=f"fill them with .nulls({name!r}, value={fill}), or .nulls({name!r}, value={fill}, mask=True)",
     )
 
 

@@ -32,8 +32,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("dataflow.cli", "dataflow.__main__"),
 )
 
-# The facade loads its names on demand, which keeps `import dataflow` fast.
-FACADE = ("dataflow", "dataflow.fluent")
+# The facade loads its names on demand, which keeps `import dataflow` fast; `loaders.make` its framework.
+FACADE = ("dataflow", "dataflow.fluent", "loaders.make")
 
 # Optional, or too slow for `import dataflow` to pay for: a function may import them where it needs them.
 ON_DEMAND = (

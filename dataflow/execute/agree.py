@@ -32,8 +32,11 @@ class Ranks(Protocol):
             RankError: the ranks do not answer in time, or are gone.
         """
 
+    def abandon(self) -> None:
+        """Let a waiting `exchange` return within a second or so; takes no lock."""
+
     def close(self) -> None:
-        """Let go of what the exchange holds; may be called twice."""
+        """Let a waiting `exchange` return; may be called twice."""
 
 
 def lanes_of(rank: int, world: int, lanes: int) -> range:
@@ -46,6 +49,9 @@ class Alone:
 
     def exchange(self, offers: Sequence[Offer]) -> list[Offer]:
         return list(offers)
+
+    def abandon(self) -> None:
+        return None
 
     def close(self) -> None:
         return None
@@ -63,6 +69,9 @@ class Gathers(Protocol):
         Raises:
             RankError: a rank does not answer in time, or is gone.
         """
+
+    def abandon(self) -> None:
+        """Let a waiting `all_gather` return within a second or so; takes no lock."""
 
     def close(self) -> None:
         """Let a waiting `all_gather` return; may be called twice."""
@@ -94,6 +103,9 @@ class Together:
                 f"the ranks offered {len(found)} lanes, not {self.lanes}.", hint="start all ranks alike"
             )
         return found
+
+    def abandon(self) -> None:
+        self.gathers.abandon()
 
     def close(self) -> None:
         self.gathers.close()

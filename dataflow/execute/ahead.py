@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from queue import SimpleQueue
 
 from dataflow.errors import LoaderClosed
 from dataflow.execute.known import Made
@@ -15,39 +16,47 @@ __all__ = ["Ahead"]
 _DEPTH = 2
 
 
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """The driver has ended: with an error, or because the loader was closed."""
+
+    error: BaseException | None
+
+
 class Ahead:
     """Runs a driver on a thread of its own; `get` hands out what it makes, in order.
 
     The thread ends with the driver, at its first error (which `get` raises once, behind all that was made before
-    it), or at `close`.
+    it), or at `close`; then it calls `at_end`.
+
+    Both directions are SimpleQueues, whose `put` may be called from a finalizer that runs inside any other call.
     """
 
-    def __init__(self, driver: Generator[Made, None, None]) -> None:
-        self._driver = driver
-        self._made: deque[Made] = deque()
-        self._error: BaseException | None = None
+    def __init__(self, driver: Generator[Made, None, None], at_end: Callable[[], None]) -> None:
+        self._driver, self._at_end = driver, at_end
+        self._made: SimpleQueue[Made | _Ended] = SimpleQueue()
+        self._room: SimpleQueue[None] = SimpleQueue()
+        for _ in range(_DEPTH):
+            self._room.put(None)
         self._closed = False
-        self._ended = False
-        self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._work, name="dataflow-driver", daemon=True)
         self._thread.start()
 
     def _work(self) -> None:
+        error: BaseException | None = None
         try:
-            for made in self._driver:
-                with self._changed:
-                    self._made.append(made)
-                    self._changed.notify_all()
-                    self._changed.wait_for(lambda: self._closed or len(self._made) < _DEPTH)
-                    if self._closed:
-                        break
-        except BaseException as error:
-            self._error = error
+            self._room.get()
+            while not self._closed:
+                self._made.put(next(self._driver))
+                self._room.get()
+        except StopIteration:
+            pass
+        except BaseException as raised:
+            error = raised
         finally:
             self._driver.close()
-            with self._changed:
-                self._ended = True
-                self._changed.notify_all()
+            self._made.put(_Ended(error))
+            self._at_end()
 
     def get(self) -> Made:
         """The next batches; waits for them.
@@ -55,27 +64,25 @@ class Ahead:
         Raises:
             DataflowError: what making them raised.
         """
-        with self._changed:
-            self._changed.wait_for(lambda: self._made or self._ended or self._closed)
-            if self._made and not self._closed:
-                self._changed.notify_all()
-                return self._made.popleft()
-            error, self._error = self._error, None
-        if error is not None:
-            raise error
+        made = self._made.get()
+        if isinstance(made, Made) and not self._closed:
+            self._room.put(None)
+            return made
+        self._made.put(_Ended(None))
+        if isinstance(made, _Ended) and made.error is not None:
+            raise made.error
         raise LoaderClosed("the loader is closed.", hint="make a new one, or iterate before close()")
 
     @property
     def ready(self) -> bool:
         """Whether `get` would not wait."""
-        return bool(self._made)
+        return not self._made.empty()
 
-    def close(self) -> None:
-        """Tell the thread to end; `join` waits for it. May be called twice."""
-        with self._changed:
-            self._closed = True
-            self._made.clear()
-            self._changed.notify_all()
+    def abandon(self) -> None:
+        """Tell the thread to end. Takes no lock, so that a finalizer may call it; may be called twice."""
+        self._closed = True
+        self._room.put(None)
+        self._made.put(_Ended(None))
 
     def join(self) -> None:
         """Wait until the thread has ended."""

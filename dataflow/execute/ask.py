@@ -14,7 +14,7 @@ from dataflow.order.epoch import EpochOrder
 from dataflow.order.quality import Quality, shuffle_quality
 from dataflow.order.windows import Window
 
-__all__ = ["count", "counted", "quality", "row"]
+__all__ = ["below_batch", "count", "counted", "quality", "row"]
 
 _PASS_ROWS = 1 << 16
 # An even sample of a long order has the quality of all of it.

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.feed import Segment
-from dataflow.graph.block import BadSample, Block, Column, as_arrow, concat_blocks
+from dataflow.graph.block import BadSample, Block, Column, concat_blocks, joined
 
 __all__ = ["HostBatch", "LaneRows", "assemble", "padded"]
 
@@ -148,7 +148,7 @@ def _fill(target: npt.NDArray[np.generic], done: int, source: npt.NDArray[np.gen
 
 def _interleaved(lanes: Sequence[LaneRows], name: str, steps: int, rows: int) -> Arrow:
     """One gather for the run: the lanes' rows one lane behind the other, then in the order of the steps."""
-    arrays = [as_arrow(s.block.columns[name][s.start : s.stop]) for lane in lanes for s in lane.segments]
+    parts = [s.block.columns[name][s.start : s.stop] for lane in lanes for s in lane.segments]
     index = np.empty((steps, rows), np.int64)
     at = 0
     for lane in lanes:
@@ -156,7 +156,7 @@ def _interleaved(lanes: Sequence[LaneRows], name: str, steps: int, rows: int) ->
             steps, lane.count
         )
         at += lane.count
-    whole: Arrow = pa.concat_arrays(arrays)
+    whole: Arrow = joined(parts)
     return whole.take(pa.array(index.ravel()))
 
 

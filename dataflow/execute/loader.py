@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
 
@@ -67,7 +67,8 @@ class Loader(Generic[T]):
     """
 
     def __init__(
-        self, node: Node, seed: int, options: LoaderOptions, world: World, convert: Callable[[HostBatch, pa.Schema | None], T],
+        self, node: Node, seed: int, options: LoaderOptions, world: World,
+        convert: Callable[[HostBatch, pa.Schema | None], T],
         gathers: Callable[[], Gathers] | None = None,
     ) -> None:  # fmt: skip
         self._node, self._seed, self._options, self._world = node, seed, options, world
@@ -219,6 +220,8 @@ class Loader(Generic[T]):
         """Hand out one batch: count its bad rows, convert it, and move the place behind it."""
         running = self._running
         assert running is not None
+        if self._setup.batching.remainder == "pad" and batch.valid is None:
+            batch = replace(batch, valid=np.ones(batch.rows, np.bool_))
         for bad in (*batch.bad, *running.replaced_in(batch)):
             self._quarantine.add(bad)
         with self._meters.busy("deliver") as stage:
@@ -286,7 +289,7 @@ class Loader(Generic[T]):
         # The collector may run this on any thread, even on one of the loader's own: nothing is waited for.
         running = getattr(self, "_running", None)
         if running is not None:
-            running.signal()
+            running.abandon()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -337,7 +340,7 @@ class _Running:
         self._ranks: Ranks | None = None
         if setup.steps is not None:
             known = KnownDriver(bench, setup.order, setup.steps, rank, world, setup.pace, mend)
-            self.ahead = Ahead(known.run(place.epoch, place.step))
+            self.ahead = Ahead(known.run(place.epoch, place.step), self._let_go)
         else:
             lanes = setup.batching.lanes
             self._ranks = Alone() if gathers is None else Together(gathers, world, lanes)
@@ -345,7 +348,7 @@ class _Running:
                 bench, setup.order, setup.batching, rank, world, setup.pace, mend, self._ranks
             )
             at = DealtPlace.start(lanes) if place.after is None else DealtPlace.from_state(place.after, lanes)
-            self.ahead = Ahead(dealt.run(place.epoch, place.step, at))
+            self.ahead = Ahead(dealt.run(place.epoch, place.step, at), self._let_go)
         _OPEN.add(self)
 
     def _note(self, bad: BadSample) -> None:
@@ -363,20 +366,25 @@ class _Running:
         # A row is bad again in every pass; each time was noted, in the order of the passes.
         return [self._replaced[sample].popleft() for sample in samples]
 
-    def signal(self) -> None:
-        """Tell all threads to end, and wait for none; may be called twice."""
-        self.ahead.close()
+    def _let_go(self) -> None:
+        """What the driver's thread does last."""
+        self._pools.close()
+        self._streams.close()
+
+    def abandon(self) -> None:
+        """Tell all threads to end, and wait for none. Takes no lock, so that a finalizer may call it."""
+        self.ahead.abandon()
         if self._ranks is not None:
-            self._ranks.close()
-        self._pools.close(wait=False)
+            self._ranks.abandon()
 
     def close(self) -> None:
         """End all threads; may be called twice."""
         _OPEN.discard(self)
-        self.signal()
+        self.abandon()
+        if self._ranks is not None:
+            self._ranks.close()
         self._pools.close()
         self.ahead.join()
-        self._streams.close()
 
 
 # Loaders that are still open when the interpreter ends: their driver must not outlive it.

@@ -43,7 +43,7 @@ class Group:
 class Turned:
     """What kernels need to know besides the rows: the key of this pass, and where time is counted.
 
-    `isolate`: where a kernel fails, find out for which rows (they become bad samples), else fail.
+    `isolate`: where a batched function fails, run it again to find out for which rows; else all are bad.
     """
 
     seed: int
@@ -128,13 +128,22 @@ def _chunks(block: Block, rows: int) -> list[Block]:
 
 
 def _guarded(node: Node, block: Block, draw: Draw, isolate: bool) -> Block:
-    """Run a kernel; where it fails and `isolate` is set, halve the block until the bad rows stand alone."""
+    """Run a kernel; where it fails, halve the block until the bad rows stand alone."""
     try:
         return node.apply(block, draw)
     except InternalError:
         raise
     except Exception as error:
-        if not isolate or node.traits.whole_window or block.rows == 0:
+        if not isolate and node.traits.chunk is not None:
+            # A batched function is not run again to find the row: the error is due with the first of them.
+            wrapped = stage_error(node.kind, error)
+            samples = zip(
+                block.origin.tolist(), block.ids.reshape(block.rows, -1)[:, 0].tolist(), strict=True
+            )
+            bad_rows = tuple(BadSample(origin, sample, node.kind, wrapped) for origin, sample in samples)
+            empty = _emptied(block.slice(0, 0), node)
+            return Block(empty.columns, empty.ids, empty.origin, bad=bad_rows)
+        if node.traits.whole_window or block.rows == 0:
             fail(node.kind, error, sample_id=first_id(block, 0) if block.rows == 1 else None)
         if block.rows == 1:
             sample = first_id(block, 0)

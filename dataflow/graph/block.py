@@ -13,7 +13,7 @@ import pyarrow as pa
 from connectors.conform import rows_alone
 from connectors.tensors import to_arrow
 
-__all__ = ["BadSample", "Block", "Column", "as_arrow", "concat_blocks"]
+__all__ = ["BadSample", "Block", "Column", "as_arrow", "concat_blocks", "joined"]
 
 Int64s = npt.NDArray[np.int64]
 Column = npt.NDArray[np.generic] | Any
@@ -88,18 +88,21 @@ def as_arrow(column: Column) -> pa.Array[Any]:
     return to_arrow(column) if isinstance(column, np.ndarray) else column
 
 
+def joined(parts: Sequence[Column]) -> Column:
+    """The rows of several columns of one type, one behind the other; Arrow where one of them is."""
+    kinds = [part.type for part in parts if not isinstance(part, np.ndarray)]
+    if not kinds:
+        return np.concatenate(parts)
+    # A dense column has forgotten which of Arrow's types for its shape it had: the others know.
+    arrays = [to_arrow(part, kinds[0]) if isinstance(part, np.ndarray) else part for part in parts]
+    return pa.concat_arrays(arrays)
+
+
 def concat_blocks(blocks: Sequence[Block]) -> Block:
     """The rows of several blocks, one after the other; all have the same columns and types."""
     if len(blocks) == 1:
         return blocks[0]
-    columns: dict[str, Column] = {}
-    for name in blocks[0].columns:
-        parts = [block.columns[name] for block in blocks]
-        dense = [part for part in parts if isinstance(part, np.ndarray)]
-        if len(dense) == len(parts):
-            columns[name] = np.concatenate(dense)
-        else:
-            columns[name] = pa.concat_arrays([as_arrow(part) for part in parts])
+    columns = {name: joined([block.columns[name] for block in blocks]) for name in blocks[0].columns}
     return Block(
         columns,
         np.concatenate([block.ids for block in blocks]),

@@ -119,8 +119,17 @@ def columns_of(rows: Sequence[Row], schema: pa.Schema) -> dict[str, Column]:
     return columns
 
 
+def _unit_of(values: Sequence[object]) -> np.dtype[np.generic]:
+    return np.result_type(*[v for v in values if isinstance(v, np.datetime64 | np.timedelta64)])
+
+
 def _column(values: list[object], kind: pa.DataType) -> Column:
     dense = shape_of(kind)
+    if pa.types.is_temporal(kind) and any(
+        isinstance(value, np.datetime64 | np.timedelta64) for value in values
+    ):
+        times: Arrow = pa.array(np.array(["NaT" if v is None else v for v in values], _unit_of(values)))
+        return times.cast(kind)
     if dense is None or any(value is None for value in values) or pa.types.is_temporal(kind):
         if dense is not None and dense[1]:
             values = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -92,6 +92,13 @@ class Cast(Node):
                 ) from error
             schema = schema.set(place, pa.field(name, target))
         return schema
+
+    def needs(self, wanted: frozenset[str] | None) -> tuple[frozenset[str] | None, ...]:
+        return (wanted,)
+
+    def narrowed(self, wanted: frozenset[str]) -> Node:
+        types = {name: kind for name, kind in self.types.items() if name in wanted}
+        return replace(self, types=types) if types else self.input
 
     def apply(self, block: Block, draw: Draw) -> Block:
         columns: dict[str, Column] = dict(block.columns)

@@ -79,7 +79,7 @@ class Nulls(Node):
             if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and self.value == 0:
                 return pa.scalar([], kind)
             return pa.scalar(self.value, kind)
-        except (pa.ArrowException, TypeError, ValueError) as error:
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise PlanError(
                 f"nulls: {self.value!r} is no value for column {name!r} ({kind}).",
                 hint="give value= of that type",

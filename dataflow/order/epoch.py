@@ -18,7 +18,7 @@ from dataflow.order.sequence import PassOrder, pass_orders
 from dataflow.order.stream import Stream
 from dataflow.order.windows import Span, Window
 
-__all__ = ["EpochOrder", "LaneWindow"]
+__all__ = ["EpochOrder", "HeldPass", "LaneWindow"]
 
 Int64s = npt.NDArray[np.int64]
 

@@ -31,7 +31,7 @@ def test_a_row_function_gets_numpy_scalars_arrays_str_and_bytes() -> None:
          "ragged": pa.array([[1, 2, 3]], pa.list_(pa.int64()))}
     )  # fmt: skip
     values(flow.from_arrow(table).map(look, schema={"x": "int64"}))
-    (row,) = seen
+    row = seen[0]
     assert row["whole"].dtype == np.int16
     assert row["flag"] == np.bool_(True)
     assert (row["text"], row["raw"], row["none"]) == ("a", b"b", None)

@@ -1,10 +1,11 @@
-"""Whatever the columns, the pieces of the source and the operators: each row comes once, unchanged, typed as promised."""
+"""Whatever the columns, pieces and operators: each row comes once, unchanged, and typed as promised."""
 
 from __future__ import annotations
 
 import tempfile
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def tables(draw: st.DrawFn, name: str = "c") -> pa.Table:
         columns[f"{name}{place}"] = pa.array(draw(st.lists(values, min_size=rows, max_size=rows)), kind)
     table = pa.table(columns)
     cuts = sorted({0, rows, *draw(st.lists(st.integers(0, rows), max_size=3))})
-    return pa.concat_tables([table.slice(a, b - a) for a, b in zip(cuts[:-1], cuts[1:], strict=True)])
+    return pa.concat_tables([table.slice(a, b - a) for a, b in pairwise(cuts)])
 
 
 def delivered(pipe: flow.Pipeline, data: Draw) -> pa.Table:
@@ -79,13 +80,13 @@ def check(got: pa.Table, want: pa.Table) -> None:
     assert got.take(pa.array(order)).to_pylist() == want.to_pylist()
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(table=tables(), data=st.data())
 def test_any_table_in_memory(table: pa.Table, data: Draw) -> None:
     check(delivered(flow.from_arrow(table), data), table)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(table=tables(), data=st.data())
 def test_any_table_in_parquet(table: pa.Table, data: Draw) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -94,7 +95,7 @@ def test_any_table_in_parquet(table: pa.Table, data: Draw) -> None:
         check(delivered(flow.read(path), data), table)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(table=tables(), data=st.data())
 def test_any_table_in_an_arrow_file(table: pa.Table, data: Draw) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -104,7 +105,7 @@ def test_any_table_in_an_arrow_file(table: pa.Table, data: Draw) -> None:
         check(delivered(flow.read(path), data), table)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(table=tables(), keep=st.integers(1, 4), counted=st.booleans(), data=st.data())
 def test_any_table_through_a_filter_by_function(
     table: pa.Table, keep: int, counted: bool, data: Draw
@@ -114,7 +115,7 @@ def test_any_table_through_a_filter_by_function(
     check(delivered(kept.counted() if counted else kept, data), want)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(table=tables(), data=st.data())
 def test_any_table_beside_a_column_that_a_function_adds(table: pa.Table, data: Draw) -> None:
     mapped = flow.from_arrow(table).map(lambda row: {"twice": row["cn"] * 2}, add=True)
@@ -122,7 +123,7 @@ def test_any_table_beside_a_column_that_a_function_adds(table: pa.Table, data: D
     check(delivered(mapped, data), want)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(table=tables(), data=st.data())
 def test_any_table_through_functions_that_return_what_they_get(table: pa.Table, data: Draw) -> None:
     for pipe in (
@@ -133,7 +134,7 @@ def test_any_table_through_functions_that_return_what_they_get(table: pa.Table, 
         check(delivered(pipe, data), table)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(first=tables(), data=st.data())
 def test_any_table_joined_with_itself_end_to_end(first: pa.Table, data: Draw) -> None:
     second = first.set_column(0, "cn", pa.array(range(first.num_rows, 2 * first.num_rows), pa.int64()))
@@ -141,7 +142,7 @@ def test_any_table_joined_with_itself_end_to_end(first: pa.Table, data: Draw) ->
     check(delivered(joined, data), pa.concat_tables([first, second]))
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(first=tables("a"), second=tables("b"), data=st.data())
 def test_any_two_tables_side_by_side(first: pa.Table, second: pa.Table, data: Draw) -> None:
     rows = min(first.num_rows, second.num_rows)
@@ -152,7 +153,7 @@ def test_any_two_tables_side_by_side(first: pa.Table, second: pa.Table, data: Dr
     check(delivered(pairs, data), want)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(table=tables(), data=st.data())
 def test_any_table_by_row_number_is_what_the_batches_hold(table: pa.Table, data: Draw) -> None:
     pipe = flow.from_arrow(table)
@@ -163,7 +164,7 @@ def test_any_table_by_row_number_is_what_the_batches_hold(table: pa.Table, data:
         if isinstance(value, np.ndarray):
             assert value.tolist() == want
         elif isinstance(value, np.datetime64 | np.timedelta64):
-            kind = table.schema.field(name).type
-            assert pa.scalar(value).cast(kind).as_py() == want
+            # NumPy's times have no zone: those that had one are in UTC.
+            assert value.item() == (want.replace(tzinfo=None) if isinstance(want, datetime) else want)
         else:
             assert value == want

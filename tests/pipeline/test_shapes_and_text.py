@@ -114,12 +114,14 @@ def test_a_null_list_is_refused_in_tensors_and_kept_in_arrow() -> None:
         (pa.array([True, None]), [True, False]),
         (pa.array([[1, 2], None], pa.list_(pa.int32())), [[1, 2], []]),
         (pa.array([[1, 2], None], pa.list_(pa.int32(), 2)), [[1, 2], [0, 0]]),
+        (pa.array([[1, 2], [None, 3]], pa.list_(pa.int32())), [[1, 2], [0, 3]]),
+        (pa.array([[1, 2], [None, 3]], pa.list_(pa.int32(), 2)), [[1, 2], [0, 3]]),
     ],
-    ids=["int", "float", "bool", "list", "fixed"],
+    ids=["int", "float", "bool", "list", "fixed", "in list", "in fixed"],
 )
 def test_doing_what_the_hint_about_nulls_says_helps(column: Any, wanted: list[Any]) -> None:
     pipe = flow.from_arrow(pa.table({"v": column}))
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=r"column 'v' has 1 nulls.*sample 0:1") as caught:
         torch_of(pipe, "v")
     call = caught.value.hint.partition("with ")[2].split(", or ")[0]
     assert call.startswith(".nulls(")

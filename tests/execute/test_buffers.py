@@ -1,0 +1,58 @@
+"""Reused memory: never handed out twice at once, and given back when the last array over it dies."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataflow.execute.buffers import BufferPool
+
+KINDS = st.sampled_from(["int64", "float16", "bool", "uint8"])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), KINDS, st.booleans(), st.booleans()), max_size=30),
+    st.integers(0, 1 << 22),
+)
+@settings(max_examples=40)
+def test_no_live_array_shares_memory_with_another(
+    steps: list[tuple[int, str, bool, bool]], keep_bytes: int
+) -> None:
+    pool = BufferPool(keep_bytes)
+    live: list[tuple[np.ndarray, np.generic]] = []
+    for number, (size, kind, drop, view) in enumerate(steps):
+        array = pool.empty((size * 1000 + 1, 3), kind)
+        assert array.shape == (size * 1000 + 1, 3)
+        assert array.dtype == kind
+        assert array.flags.writeable
+        assert array.flags.c_contiguous
+        array[...] = number % 2 if kind == "bool" else number
+        # A view keeps its memory alive as the array itself does.
+        live.append((array[-1:] if view else array, array[0, 0]))
+        del array
+        if drop:
+            live.pop(len(live) // 2)
+    for left, value in live:
+        assert (left == value).all()
+    live.clear()
+    left = None  # type: ignore[assignment]
+    assert pool.leased_bytes == 0
+
+
+def test_memory_is_used_again_and_not_beyond_what_may_be_kept() -> None:
+    pool = BufferPool(keep_bytes=1 << 20)
+    first = pool.empty((100_000,), "uint8")
+    address = first.ctypes.data
+    del first
+    again = pool.empty((100_000,), "uint8")
+    assert again.ctypes.data == address
+    assert pool.leased_bytes >= 100_000
+
+
+def test_the_pool_may_die_before_its_arrays() -> None:
+    pool = BufferPool(keep_bytes=1 << 20)
+    array = pool.empty((200_000,), "uint8")
+    array[...] = 7
+    del pool
+    assert (array == 7).all()

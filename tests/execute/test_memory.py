@@ -1,0 +1,69 @@
+"""What a loader holds: bounded by `memory_limit`, and the same after many epochs."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from recipes import KEEPING, Recipe, loaders
+
+import dataflow as flow
+from dataflow.errors import PlanError
+
+
+@pytest.mark.parametrize("function", [*KEEPING, "filter", "flat_map"])
+def test_nothing_is_kept_of_epochs_that_are_over(function: str) -> None:
+    pipe = Recipe(parts=((40, 30),), window=16, function=function, batch=5).pipe()
+
+    def held_after(epochs: int) -> int:
+        gc.collect()
+        before = len(gc.get_objects())
+        (loader,) = loaders(pipe, 1)
+        for _ in range(epochs):
+            assert list(loader)
+        # Behind close nothing is under way, so that what is left is what the loader keeps.
+        loader.close()
+        gc.collect()
+        return len(gc.get_objects()) - before
+
+    held_after(10)  # what is made once in a process
+    assert held_after(60) - held_after(10) < 50  # one object an epoch
+
+
+def test_a_window_that_does_not_fit_is_a_plan_error_with_the_figures() -> None:
+    wide = flow.from_columns({"x": np.zeros((2000, 1000))}).shuffle(2000).batch(8, lanes=4)
+    with pytest.raises(PlanError, match=r"4 lanes x a window of .* rows x .* bytes") as caught:
+        wide.loader(memory_limit="8MB", threads=1)
+    assert "memory_limit" in caught.value.hint
+    assert "shuffle" in caught.value.hint
+
+
+def test_a_tight_limit_delivers_the_same_as_a_wide_one() -> None:
+    pipe = flow.from_columns({"x": np.arange(200_000).reshape(2000, 100)}).shuffle(100).batch(10, lanes=2)
+
+    def run(limit: Any) -> list[list[int]]:
+        with pipe.loader(output="numpy", memory_limit=limit, threads=1) as loader:
+            return [batch["x"][:, 0].tolist() for batch in loader]
+
+    assert run("4MB") == run("1GB")
+
+
+def test_prefetch_past_the_end_is_bounded_when_nobody_consumes() -> None:
+    calls: list[int] = []
+
+    def seen(row: dict[str, Any]) -> dict[str, Any]:
+        calls.append(1)
+        return row
+
+    pipe = flow.from_columns({"x": np.arange(4000)}).shuffle(50).map(seen, schema={"x": "int64"}).batch(4)
+    with pipe.loader(output="numpy", threads=1, prefetch=2) as loader:
+        next(iter(loader))
+        idle = threading.Event()
+        last = -1
+        while last != len(calls):  # until nothing more is made
+            last = len(calls)
+            idle.wait(0.3)
+        assert len(calls) < 2 * 4000

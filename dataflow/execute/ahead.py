@@ -57,6 +57,8 @@ class Ahead:
             self._driver.close()
             self._made.put(_Ended(error))
             self._at_end()
+            # Else a cycle would keep windows in memory until the collector runs.
+            del self._driver, self._at_end
 
     def get(self) -> Made:
         """The next batches; waits for them.

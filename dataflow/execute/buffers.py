@@ -44,6 +44,14 @@ class BufferPool:
             self._take_back()
             return self._leased
 
+    def close(self) -> None:
+        """Let go of all memory that is not in use, now and when it comes back."""
+        with self._lock:
+            self._keep_bytes = 0
+            self._free.clear()
+            self._free_bytes = 0
+            self._take_back()
+
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
         """An uninitialised, writable, C-contiguous array."""
         wanted = np.dtype(dtype)

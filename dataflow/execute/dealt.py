@@ -208,6 +208,7 @@ class DealtDriver:
         finally:
             for lane in self._lanes.values():
                 lane.feed.cancel()
+            self._lanes.clear()
 
     def _run_epoch(self, epoch: int, step: int, place: DealtPlace) -> Iterator[Made]:
         order = self._make_order(epoch)

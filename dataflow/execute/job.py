@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import CancelledError, Future, wait
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from dataflow.execute.gather import Gather
 from dataflow.execute.metrics import Meters
 from dataflow.execute.pools import Pools
 from dataflow.execute.program import Group, Program, Turned
-from dataflow.execute.streams import OpenStreams
+from dataflow.execute.streams import Chain, OpenStreams
 from dataflow.graph.block import BadSample, Block
 from dataflow.graph.draw import Turn
 from dataflow.order.epoch import LaneWindow
@@ -50,7 +50,7 @@ class Bench:
     range_rows: int
     range_bytes: int
     tolerant: bool
-    chain: dict[tuple[int, int, int], Future[None]] = field(default_factory=dict)
+    chain: Chain = field(default_factory=Chain)
 
     def turned(self, turn: Turn) -> Turned:
         """What kernels need to know in the pass of `turn`."""
@@ -87,6 +87,7 @@ class WindowJob:
     def cancel(self) -> None:
         """Let tasks that have not begun do nothing."""
         self._cancelled = True
+        self._gathers = []
 
     def _planned(self, done: Future[None]) -> None:
         try:
@@ -125,22 +126,26 @@ class WindowJob:
 
     def _start_read(self, gather: Gather, number: int) -> None:
         span = gather.spans[number]
-        source = id(gather.group.indexes[span.leaf])
-        # The task that reads the part before this one, which leaves its decoder behind.
-        before = self.bench.chain.pop((source, span.fragment, span.lo), None)
-        future = self.bench.pools.read(self._read_span, gather, number, before)
-        if len(self.bench.chain) > 256:
-            self.bench.chain.clear()
-        self.bench.chain[source, span.fragment, span.hi] = future
+        index = gather.group.indexes[span.leaf]
+        before, done = None, None
+        if (span.lo, span.hi) != tuple(index.starts[span.fragment : span.fragment + 2]):
+            before, done = self.bench.chain.link(id(index), span)
+        future = self.bench.pools.read(self._read_span, gather, number, before, done)
         future.add_done_callback(self._one_read)
 
-    def _read_span(self, gather: Gather, number: int, before: Future[None] | None) -> None:
-        if self._cancelled or self._error is not None:
-            return
-        if before is not None:
-            # Readers begin in order, so that it has begun on another thread, or is done.
-            wait([before])
-        gather.read_span(number, self.bench.streams, self.bench.meters, tolerant=self.bench.tolerant)
+    def _read_span(
+        self, gather: Gather, number: int, before: threading.Event | None, done: threading.Event | None
+    ) -> None:
+        try:
+            if self._cancelled or self._error is not None:
+                return
+            if before is not None:
+                # Readers begin in order, so that it has begun on another thread, or is done.
+                before.wait()
+            gather.read_span(number, self.bench.streams, self.bench.meters, tolerant=self.bench.tolerant)
+        finally:
+            if done is not None:
+                done.set()
 
     def _one_read(self, done: Future[None]) -> None:
         error: BaseException | None

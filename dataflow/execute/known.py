@@ -116,6 +116,7 @@ class KnownDriver:
             for open_epoch in self._epochs:
                 for lane in open_epoch.lanes.values():
                     lane.feed.cancel()
+            self._epochs.clear()
 
     def _open(self, epoch: int, step: int) -> None:
         order = self._make_order(epoch)

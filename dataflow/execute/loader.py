@@ -329,9 +329,10 @@ class _Running:
         self._many = any(step.traits.many for step in walk(plan.root))
         self._streams = OpenStreams(setup.slice_bytes, limit=2 * setup.batching.lanes + 2)
         range_rows = max(1, min(1024, int(_RANGE_BYTES / plan.row_bytes)))
+        self._memory = BufferPool(setup.pace.limit_bytes)
         bench = Bench(
             program=plan.program, stream=plan.stream, seed=plan.seed, pools=self._pools,
-            memory=BufferPool(options.memory_limit), streams=self._streams, meters=meters,
+            memory=self._memory, streams=self._streams, meters=meters,
             range_rows=range_rows, range_bytes=options.memory_limit // 4,
             tolerant=options.errors.on_error != "raise",
         )  # fmt: skip
@@ -370,6 +371,8 @@ class _Running:
         """What the driver's thread does last."""
         self._pools.close()
         self._streams.close()
+        self._memory.close()
+        pa.default_memory_pool().release_unused()
 
     def abandon(self) -> None:
         """Tell all threads to end, and wait for none. Takes no lock, so that a finalizer may call it."""

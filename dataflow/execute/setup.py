@@ -27,6 +27,8 @@ __all__ = ["Setup", "make_setup"]
 # Decoded bytes that one reader holds at a time, and of an unshuffled lane that are read at once.
 _SLICE_BYTES = 32 << 20
 _CHUNK_BYTES = 8 << 20
+# What Arrow's allocator and the decoders keep for themselves, measured with two threads.
+_KEPT_BYTES = 32 << 20
 # Assembled together: enough that a task's cost is small beside it, little enough for the first batch to come soon.
 _RUN_BYTES = 4 << 20
 _MOST_STEPS = 64
@@ -66,12 +68,17 @@ class Setup:
         return -(-self.batching.batch // self.world.size)
 
     @property
+    def overhead_bytes(self) -> int:
+        """Memory beside windows and batches: what readers decode at a time, and what decoders and allocators keep."""
+        return 2 * self.options.threads * self.slice_bytes + min(_KEPT_BYTES, self.options.memory_limit // 4)
+
+    @property
     def pace(self) -> Pace:
         """How far to work ahead."""
         options, plan = self.options, self.plan
         batch_bytes = self.share_rows * max(plan.row_bytes, plan.delivered_bytes)
         run = min(_MOST_STEPS, max(1, options.prefetch // 2), max(1, int(_RUN_BYTES / batch_bytes)))
-        limit = max(1, options.memory_limit - 2 * options.threads * self.slice_bytes)
+        limit = max(1, options.memory_limit - self.overhead_bytes)
         remote = any(not source.index.store.is_local for source in plan.sources)
         return Pace(run, plan.row_bytes, limit, min(limit, (256 if remote else 32) << 20))
 
@@ -168,11 +175,11 @@ def _check_memory(setup: Setup) -> None:
     window = plan.stream.window
     rows = window if isinstance(window, int) else setup.chunk_rows
     rows = min(rows, -(-plan.stream.n // lanes) or 1)
-    needed = here * rows * plan.row_bytes + 2 * options.threads * setup.slice_bytes
+    needed = here * rows * plan.row_bytes + setup.overhead_bytes
     if needed > options.memory_limit:
         raise PlanError(
-            f"{here} lanes x a window of {rows} rows x {plan.row_bytes:.0f} bytes, and {options.threads} readers x "
-            f"2 x {setup.slice_bytes >> 20} MB, need {needed / 1e6:.0f} MB; memory_limit is "
+            f"{here} lanes x a window of {rows} rows x {plan.row_bytes:.0f} bytes, and "
+            f"{setup.overhead_bytes / 1e6:.0f} MB for {options.threads} readers, need {needed / 1e6:.0f} MB; memory_limit is "
             f"{options.memory_limit / 1e6:.0f} MB.",
             hint="use a smaller shuffle(window=...), fewer lanes, or a larger memory_limit",
         )

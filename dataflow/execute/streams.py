@@ -18,7 +18,10 @@ from dataflow.errors import DataError
 from dataflow.index.index import Index
 from dataflow.order.windows import Span
 
-__all__ = ["OpenStreams"]
+__all__ = ["Chain", "OpenStreams"]
+
+# Ends that nothing has gone on from: of lanes' last fragments, and of runs that were broken off.
+_MOST_ENDS = 256
 
 
 @dataclass
@@ -93,6 +96,22 @@ class OpenStreams:
         """Forget all paused readers."""
         with self._lock:
             self._paused.clear()
+
+
+class Chain:
+    """Who reads which part of a fragment: the reader of a part waits for that of the part before, whose decoder it
+    goes on with. Used by one thread."""
+
+    def __init__(self) -> None:
+        self._ends: OrderedDict[tuple[int, int, int], threading.Event] = OrderedDict()
+
+    def link(self, source: int, span: Span) -> tuple[threading.Event | None, threading.Event]:
+        """What the reader of a part waits for, and what it sets when it is done."""
+        before = self._ends.pop((source, span.fragment, span.lo), None)
+        done = self._ends[source, span.fragment, span.hi] = threading.Event()
+        while len(self._ends) > _MOST_ENDS:
+            self._ends.popitem(last=False)
+        return before, done
 
 
 def _split(chunk: Chunk, rows: int) -> tuple[Chunk, Chunk | None]:

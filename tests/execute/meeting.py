@@ -34,10 +34,11 @@ class _Gathers:
     def __init__(self, meeting: _Meeting, rank: int) -> None:
         self._meeting, self._rank = meeting, rank
         self._run = self._round = 0
-        self._closed = False
+        self._closed = self._abandoned = False
 
     def begin(self) -> None:
         self._run, self._round, self._closed = self._run + 1, 0, False
+        self._abandoned = False
 
     def all_gather(self, numbers: Sequence[int]) -> list[list[int]]:
         meeting = self._meeting
@@ -46,12 +47,18 @@ class _Gathers:
             present[self._rank] = list(numbers)
             self._round += 1
             meeting.changed.notify_all()
-            came = meeting.changed.wait_for(lambda: self._closed or len(present) == meeting.world, _TIMEOUT_S)
-            if self._closed:
-                raise LoaderClosed("the loader is closed.")
-            if not came:
+            for _ in range(_TIMEOUT_S):
+                over = meeting.changed.wait_for(lambda: self._closed or len(present) == meeting.world, 1)
+                if self._closed or self._abandoned:
+                    raise LoaderClosed("the loader is closed.")
+                if over:
+                    break
+            else:
                 raise RankError("not all ranks came.")
             return [present[rank] for rank in range(meeting.world)]
+
+    def abandon(self) -> None:
+        self._abandoned = True
 
     def close(self) -> None:
         with self._meeting.changed:

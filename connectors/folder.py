@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -112,12 +113,12 @@ class Folder:
             DataError: the listing is not what the index says.
             ConnectorError: the store fails, for whatever reason but one file that is gone or forbidden.
         """
-        numbers: Sequence[int] = range(fragment.file, fragment.file + fragment.length)
+        files, begin = opened.files, fragment.file
         if fragment.length != fragment.rows:
-            numbers = [number for number in numbers if self._takes(opened.files[number].path)]
+            every = files[begin : begin + fragment.length]
+            files, begin = [info for info in every if self._takes(info.path)], 0
         for first in range(start, stop, max_rows):
-            run = numbers[first : min(first + max_rows, stop)]
-            yield _chunk(opened, [opened.files[number].path for number in run], schema)
+            yield _chunk(opened, files[begin + first : begin + min(first + max_rows, stop)], schema)
 
     def _takes(self, path: str) -> bool:
         return not self.suffixes or path.lower().endswith(self.suffixes)
@@ -145,23 +146,23 @@ class Folder:
         return list(self.classes or sorted(found))
 
 
-def _chunk(opened: Opened, paths: Sequence[str], schema: pa.Schema) -> Chunk:
+def _chunk(opened: Opened, files: Sequence[FileInfo], schema: pa.Schema) -> Chunk:
     root = str(opened.meta["root"])
-    names: list[str | None] = [_below(root, path) for path in paths]
-    contents: list[bytes | pa.Buffer] = []
+    names: list[str | None] = [_below(root, info.path) for info in files]
+    columns: dict[str, Column] = {}
     bad: dict[int, ConnectorError] = {}
     if "bytes" in schema.names:
-        for row, content in enumerate(_contents(opened.store, paths)):
-            if isinstance(content, ConnectorError):
-                bad[row] = content
-                names[row] = None
-            contents.append(b"" if isinstance(content, ConnectorError) else content)
-    columns: dict[str, Column] = {"path": pa.array(names, pa.string())}
-    if "bytes" in schema.names:
-        columns["bytes"] = _binaries(contents, bad)
+        found = _read_in_place(files) if opened.store.is_local else None
+        if found is None:
+            contents, bad = _contents(opened.store, [info.path for info in files])
+            found = _binaries(list(map(len, contents)), pa.py_buffer(b"".join(contents)), bad)
+        columns["bytes"] = found
+    for row in bad:
+        names[row] = None
+    columns["path"] = pa.array(names, pa.string())
     if "label" in schema.names:
         columns["label"] = pa.array(_labels(names, cast("list[str]", opened.meta["classes"])), pa.int64())
-    batch = conform(pa.RecordBatch.from_pydict(columns), schema, file=paths[0] if paths else root)
+    batch = conform(pa.RecordBatch.from_pydict(columns), schema, file=files[0].path if files else root)
     return Chunk(batch, tuple(BadRow(row, error) for row, error in bad.items()))
 
 
@@ -175,7 +176,45 @@ def _labels(names: Sequence[str | None], classes: Sequence[str]) -> list[int | N
         ) from error
 
 
-def _contents(store: Store, paths: Sequence[str]) -> Iterator[bytes | pa.Buffer | ConnectorError]:
+def _read_in_place(files: Sequence[FileInfo]) -> Column | None:
+    """The contents of local files, read into one buffer; None where one is not as it was listed.
+
+    An Arrow file for each, and a join of what they hold, took three times as long for files of 10 KB.
+    """
+    sizes = [info.size for info in files]
+    buffer = pa.allocate_buffer(sum(sizes) + 1)
+    room = memoryview(buffer)
+    begin = 0
+    for info, size in zip(files, sizes, strict=True):
+        try:
+            handle = os.open(info.path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                # One byte more than there should be, which tells that a file has grown.
+                got = os.readv(handle, [room[begin : begin + size + 1]])
+            finally:
+                os.close(handle)
+        except OSError:
+            return None
+        if got != size:
+            return None
+        begin += size
+    return _binaries(sizes, buffer, {})
+
+
+def _contents(
+    store: Store, paths: Sequence[str]
+) -> tuple[list[bytes | pa.Buffer], dict[int, ConnectorError]]:
+    """The content of each file, and of those that cannot be read (b"") what is wrong, by row."""
+    contents: list[bytes | pa.Buffer] = []
+    bad: dict[int, ConnectorError] = {}
+    for row, content in enumerate(_read_each(store, paths)):
+        if isinstance(content, ConnectorError):
+            bad[row] = content
+        contents.append(b"" if isinstance(content, ConnectorError) else content)
+    return contents, bad
+
+
+def _read_each(store: Store, paths: Sequence[str]) -> Iterator[bytes | pa.Buffer | ConnectorError]:
     """Yield the content of each file, or what is wrong with it."""
     if store.is_local:
         for path in paths:
@@ -198,14 +237,13 @@ def _contents(store: Store, paths: Sequence[str]) -> Iterator[bytes | pa.Buffer 
         yield failure
 
 
-def _binaries(contents: Sequence[bytes | pa.Buffer], bad: dict[int, ConnectorError]) -> Column:
-    ends = np.fromiter(accumulate(map(len, contents), initial=0), np.int64, len(contents) + 1)
-    data = [pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(contents))]
+def _binaries(sizes: Sequence[int], data: pa.Buffer, bad: dict[int, ConnectorError]) -> Column:
+    ends = np.fromiter(accumulate(sizes, initial=0), np.int64, len(sizes) + 1)
     valid = None
     if bad:
-        good = np.array([row not in bad for row in range(len(contents))])
+        good = np.array([row not in bad for row in range(len(sizes))])
         valid = pa.py_buffer(np.packbits(good, bitorder="little").tobytes())
-    return pa.Array.from_buffers(pa.large_binary(), len(contents), [valid, *data])
+    return pa.Array.from_buffers(pa.large_binary(), len(sizes), [valid, pa.py_buffer(ends.tobytes()), data])
 
 
 def _slices(taken: Sequence[int], files: Sequence[FileInfo]) -> list[tuple[int, int, int]]:

@@ -18,7 +18,7 @@ from connectors.conform import conform, plain, rows_alone
 from connectors.contract import Chunk, FileInfo, Fragment, Opened, Scan, Traits
 from connectors.faults import reading
 from connectors.kept import Kept
-from connectors.parquet_footer import Footer, read_footer
+from connectors.parquet_footer import Footer, Projector, read_footer
 from connectors.store import Store
 from dataflow.errors import DataError
 
@@ -33,6 +33,8 @@ SLICE_BYTES_PER_COLUMN = 16 << 10
 # What the buffers of all columns of a streamed row group take together.
 BUFFERS_BYTES = 32 << 20
 FOOTERS_BYTES = 64 << 20
+# A file up to this size is read whole: to ask for its footer and for each of its columns takes longer.
+SMALL_FILE_BYTES = 256 << 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,7 @@ class Parquet:
     _footers: Kept[Footer] = field(
         default_factory=lambda: Kept(FOOTERS_BYTES), init=False, repr=False, compare=False
     )
+    _projector: Projector = field(default_factory=Projector, init=False, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -84,7 +87,10 @@ class Parquet:
     ) -> Iterator[Chunk]:
         """See `Connector`."""
         info = opened.files[fragment.file]
-        footer = self._footer(opened.store, info)
+        if start == stop:
+            return
+        whole = opened.store.read(info.path) if info.size <= SMALL_FILE_BYTES else None
+        footer = self._footer(opened.store, info, whole)
         group = fragment.offset
         if group >= len(footer.rows) or footer.rows[group] != fragment.rows:
             raise DataError(
@@ -92,19 +98,18 @@ class Parquet:
                 file=info.path,
                 hint="the file has changed since it was indexed: index it again",
             )
-        if start == stop:
-            return
         with reading(info.path, "Parquet"):
-            wanted = footer.project(schema)
+            wanted = self._projector.find(footer, schema)
             if not wanted.leaves:
                 yield from _without_columns(stop - start, schema, max_rows, info.path)
                 return
             slice_bytes = max(SLICE_BYTES, SLICE_BYTES_PER_COLUMN * len(wanted.leaves))
             size = min(max_rows, max(1, slice_bytes // wanted.row_bytes))
-            whole = start == 0 and stop == fragment.rows <= min(max_rows, 2 * size)
-            decode = _read_whole if whole else _stream
-            with opened.store.open(info.path) as source:
-                group_reader = _Group(source, opened.store.is_local, footer, group, wanted.leaves)
+            at_once = start == 0 and stop == fragment.rows <= min(max_rows, 2 * size)
+            decode = _read_whole if at_once else _stream
+            with opened.store.open(info.path) if whole is None else pa.BufferReader(whole) as source:
+                is_near = opened.store.is_local or whole is not None
+                group_reader = _Group(source, is_near, footer, group, wanted.leaves)
                 batches = decode(group_reader, min(size, stop))
                 yield from _cut(batches, schema, start, stop, max_rows, info.path)
 
@@ -126,10 +131,10 @@ class Parquet:
                 keep[places] = [fragments[place].offset in kept for place in places]
         return keep
 
-    def _footer(self, store: Store, info: FileInfo) -> Footer:
+    def _footer(self, store: Store, info: FileInfo, whole: pa.Buffer | None = None) -> Footer:
         def make() -> tuple[Footer, int]:
-            footer = read_footer(store, info)
-            return footer, footer.metadata.serialized_size
+            footer = read_footer(store, info, whole)
+            return footer, footer.nbytes
 
         return self._footers.get(store, info, make)
 
@@ -138,7 +143,7 @@ class _Group(NamedTuple):
     """One row group of an open file, and the leaf columns wanted of it."""
 
     source: pa.NativeFile
-    is_local: bool
+    is_near: bool  # on the local disk or in memory
     footer: Footer
     number: int
     leaves: list[str]
@@ -146,7 +151,7 @@ class _Group(NamedTuple):
 
 def _read_whole(group: _Group, size: int) -> Iterator[pa.RecordBatch]:
     # On a remote store pre_buffer fetches the columns together; on the disk it would be one more copy.
-    file = pq.ParquetFile(group.source, metadata=group.footer.metadata, pre_buffer=not group.is_local)
+    file = pq.ParquetFile(group.source, metadata=group.footer.metadata, pre_buffer=not group.is_near)
     try:
         table = file.read_row_group(group.number, columns=group.leaves, use_threads=False)
     except pa.ArrowNotImplementedError:
@@ -161,7 +166,7 @@ def _stream(group: _Group, size: int) -> Iterator[pa.RecordBatch]:
     file = pq.ParquetFile(
         group.source,
         metadata=group.footer.metadata,
-        pre_buffer=not group.is_local,
+        pre_buffer=not group.is_near,
         buffer_size=min(1 << 20, max(1 << 14, BUFFERS_BYTES // len(group.leaves))),
     )
     done = 0

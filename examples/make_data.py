@@ -56,8 +56,8 @@ def write_images(folder: Path, images: int) -> None:
 
 def stripes(rng: np.random.Generator, label: int, height: int, width: int) -> bytes:
     across = np.indices((height, width))[label]
-    wave = 128 + 90 * np.sin(across * rng.uniform(0.6, 1.2) + rng.uniform(0, 6))
-    pixels = wave[..., None] + rng.normal(0, 30, (height, width, 3))
+    wave = 128 + 40 * np.sin(across * rng.uniform(0.6, 1.2) + rng.uniform(0, 6))
+    pixels = wave[..., None] + rng.normal(0, 60, (height, width, 3))
     file = io.BytesIO()
     Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(file, "JPEG")
     return file.getvalue()

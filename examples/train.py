@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -85,11 +86,16 @@ def report(steps: int, loss: torch.Tensor) -> None:
 
 
 def save(
-    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, place: dict[str, object], steps: int
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, place: Mapping[str, object], steps: int
 ) -> None:
     """Write a checkpoint, whole or not at all; one rank's place in the input is enough for all."""
     if dist.get_rank() == 0:
-        parts = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "input": place, "steps": steps}
+        parts = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "input": place,
+            "steps": steps,
+        }
         begun = path.with_name(path.name + ".begun")
         torch.save(parts, begun)
         begun.replace(path)

@@ -2,6 +2,10 @@
 
 Dense columns without nulls go into reused buffers, one copy from what the connector decoded. Strings, lists and
 columns with nulls stay Arrow and are brought into order by one `take` when all spans are there.
+
+Narrow rows are better kept as they were read, and put in order when batches are made: a write of 8 bytes to a
+random place of a window larger than the cache takes 23 ns, and the read of one 12 ns (wide rows: one copy
+instead of two). The block then has an `index`.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,7 +30,10 @@ from dataflow.execute.streams import OpenStreams
 from dataflow.graph.block import BadSample, Block, Column
 from dataflow.order.windows import Span
 
-__all__ = ["Gather", "dense_shape"]
+__all__ = ["Gather", "dense_shape", "is_narrow"]
+
+# A cache line: what a random read fetches in any case.
+_NARROW_BYTES = 64
 
 Int64s = npt.NDArray[np.int64]
 Arrow: TypeAlias = Any  # the stubs know the members of an Arrow array only where its type is known statically
@@ -42,6 +50,12 @@ def dense_shape(kind: pa.DataType) -> tuple[np.dtype[np.generic], tuple[int, ...
     return None if pa.types.is_temporal(leaf) else shape_of(kind)
 
 
+def is_narrow(schema: pa.Schema) -> bool:
+    """Whether rows are better put in order when batches are made: no dense column is wide."""
+    shapes = [dense_shape(column.type) for column in schema]
+    return all(s is None or s[0].itemsize * prod(s[1]) <= _NARROW_BYTES for s in shapes)
+
+
 @dataclass
 class _Pieces:
     """What arrived of one column that stays Arrow: the arrays, and where their rows go."""
@@ -55,8 +69,9 @@ class Gather:
 
     Args:
         places: int64, one entry for each row of the spans' concatenation: where it goes, -1 for nowhere.
-        origin: int64, one entry for each place: its row of the window.
-        ids: int64, one entry for each place.
+        origin: int64, one entry for each row in delivery order: its row of the window.
+        ids: int64, one entry for each row in delivery order.
+        index: int64, where the places are not in delivery order: row i of that is at place `index[i]`.
     """
 
     def __init__(
@@ -67,13 +82,14 @@ class Gather:
         origin: Int64s,
         ids: Int64s,
         pool: BufferPool,
+        index: Int64s | None = None,
     ) -> None:
         self.group, self.spans = group, spans
-        self._origin, self._ids, self._places = origin, ids, places
+        self._origin, self._ids, self._places, self._index = origin, ids, places, index
         self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum([span.wanted for span in spans])])
         self._lock = threading.Lock()
         self._bad: list[BadSample] = []
-        self._failed: list[Int64s] = []
+        self._failed: list[int] = []
         self._dense: dict[str, npt.NDArray[np.generic]] = {}
         self._pieces: dict[str, _Pieces] = {}
         rows = len(origin)
@@ -155,17 +171,18 @@ class Gather:
         return rows[good], to[good]
 
     def _fail(self, place: int, error: Exception) -> None:
-        sample = BadSample(int(self._origin[place]), int(self._ids[place]), "read", error)
+        row = place if self._index is None else int(np.flatnonzero(self._index == place)[0])
+        sample = BadSample(int(self._origin[row]), int(self._ids[row]), "read", error)
         with self._lock:
             self._bad.append(sample)
-            self._failed.append(np.array([place], np.int64))
+            self._failed.append(row)
 
     def _give_up(self, places: Int64s, error: DataError) -> None:
         for place in places[places >= 0].tolist():
             self._fail(place, error)
 
     def block(self) -> Block:
-        """All rows that were read, in delivery order. Call it once, when every span has been read."""
+        """All rows that were read. Call it once, when every span has been read."""
         rows = len(self._origin)
         columns: dict[str, Column] = {}
         for column in self.group.schema:
@@ -177,13 +194,13 @@ class Gather:
             else:
                 columns[column.name] = self._dense[column.name]
         self._pieces, self._mixed = {}, {}
-        block = Block(columns, self._ids, self._origin, owned=True)
+        block = Block(columns, self._ids, self._origin, owned=True, index=self._index)
         if not self._failed:
             return block
         keep = np.ones(rows, np.bool_)
-        keep[np.concatenate(self._failed)] = False
+        keep[self._failed] = False
         unique = {sample.origin: sample for sample in self._bad}
-        return block.without([unique[origin] for origin in sorted(unique)], keep)
+        return block.ordered().without([unique[origin] for origin in sorted(unique)], keep)
 
     @property
     def arrow_bytes(self) -> int:
@@ -212,8 +229,10 @@ def _ordered(pieces: _Pieces, kind: pa.DataType, rows: int) -> Arrow:
     if not pieces.arrays:
         empty: Arrow = pa.array([None] * rows, kind)
         return empty
-    whole = _joined(pieces.arrays)
-    places = np.concatenate(pieces.places)
+    # Spans arrive in any order; in that of their places, rows that were read in order need no gather.
+    order = sorted(range(len(pieces.arrays)), key=lambda number: int(pieces.places[number][:1].sum()))
+    whole = _joined([pieces.arrays[number] for number in order])
+    places = np.concatenate([pieces.places[number] for number in order])
     index = np.full(rows, -1, np.int64)
     index[places] = np.arange(len(places))
     if len(places) == rows and bool((index == np.arange(rows)).all()):

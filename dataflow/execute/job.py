@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ class Bench:
 
     `range_rows` is the number of rows that operators get at a time; `tolerant` says that bad rows are not the
     end (on_error is "skip" or "replace").
+    `late` says that whoever takes blocks puts their rows in order (see gather.py).
     """
 
     program: Program
@@ -50,6 +51,7 @@ class Bench:
     range_rows: int
     range_bytes: int
     tolerant: bool
+    late: bool
     chain: Chain = field(default_factory=Chain)
 
     def turned(self, turn: Turn) -> Turned:
@@ -105,7 +107,7 @@ class WindowJob:
             stage.rows = window.rows
             wanted = self._wanted(window.rows)
             self._gathers = gathers_of(
-                self.bench.program, self.bench.stream, window, wanted, self.bench.memory
+                self.bench.program, self.bench.stream, window, wanted, self.bench.memory, late=self.bench.late
             )
         tasks = [(gather, number) for gather in self._gathers for number in range(len(gather.spans))]
         self._left = len(tasks)
@@ -240,18 +242,29 @@ class WindowJob:
             keep &= self._needed[block.origin]
         if not keep.all():
             block = block.take(np.flatnonzero(keep))
-        return Block(block.columns, block.ids, block.origin, owned=block.owned, bad=bad)
+        return replace(block, bad=bad)
 
     def _delivers(self, origin: int) -> bool:
         return origin >= self._first and (self._needed is None or bool(self._needed[origin]))
 
 
 def gathers_of(
-    program: Program, stream: Stream, window: Window, wanted: Bools | None, memory: BufferPool
+    program: Program,
+    stream: Stream,
+    window: Window,
+    wanted: Bools | None,
+    memory: BufferPool,
+    *,
+    late: bool = False,
 ) -> list[Gather]:
-    """What has to be read of a window for each group of the program, and where each row goes."""
+    """What has to be read of a window for each group of the program, and where each row goes.
+
+    `late`, for a bare program: rows stay as they are read, and the block has an index.
+    """
     rows = window.rows
     sample_ids = ids(stream, window)
+    if late and window.order is not None:
+        return [_as_read(program.groups[0], window, window.order, sample_ids, wanted, memory)]
     place = np.empty(rows, np.int64)  # of row c of the concatenation: its row of the window
     place[window.order if window.order is not None else slice(None)] = np.arange(rows)
     gathers = []
@@ -271,6 +284,21 @@ def gathers_of(
             spans = tuple(span for span, keep in zip(spans, inside, strict=True) if keep)
         gathers.append(_placed(group, spans, delivered, own, wanted, memory))
     return gathers
+
+
+def _as_read(
+    group: Group, window: Window, order: Int64s, own: Int64s, wanted: Bools | None, memory: BufferPool
+) -> Gather:
+    rows = np.arange(len(own))
+    if wanted is None:
+        return Gather(group, window.spans, rows, rows, own, memory, order)
+    origin = np.flatnonzero(wanted)
+    read = np.zeros(len(own), np.bool_)
+    read[order[origin]] = True
+    place = np.cumsum(read) - 1
+    return Gather(
+        group, window.spans, np.where(read, place, -1), origin, own[origin], memory, place[order[origin]]
+    )
 
 
 def _placed(

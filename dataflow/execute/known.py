@@ -167,7 +167,7 @@ class KnownDriver:
             for part, lane in zip(parts, lanes, strict=False):
                 now.lanes[part.lane].give_back(lane.segments)
             raise
-        if len(lanes) == 1 and len(lanes[0].segments) == 1:
+        if len(lanes) == 1 and len(lanes[0].segments) == 1 and lanes[0].segments[0].block.index is None:
             return self._assemble(lanes, stop - start)
         return self._bench.pools.compute(self._assemble, lanes, stop - start)
 

@@ -24,6 +24,7 @@ from dataflow.execute.ahead import Ahead
 from dataflow.execute.assemble import HostBatch
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.dealt import DealtDriver, DealtPlace
+from dataflow.execute.gather import is_narrow
 from dataflow.execute.job import Bench
 from dataflow.execute.known import KnownDriver, Made
 from dataflow.execute.metrics import Meters, advice
@@ -335,6 +336,8 @@ class _Running:
             memory=self._memory, streams=self._streams, meters=meters,
             range_rows=range_rows, range_bytes=options.memory_limit // 4,
             tolerant=options.errors.on_error != "raise",
+            late=setup.steps is not None and options.errors.on_error == "raise" and plan.program.bare
+            and is_narrow(plan.program.groups[0].schema),
         )  # fmt: skip
         mend = Replacer(bench, self._note) if options.errors.on_error == "replace" else None
         rank, world = setup.world.rank, setup.world.size

@@ -97,9 +97,6 @@ def advice(stages: dict[str, dict[str, int | float]], elapsed_s: float, threads:
             else "more threads= or a faster store"
         )
         return slowest, hint
-    if slowest in ("assemble", "deliver"):
-        return slowest, "larger windows or fewer lanes a rank"
-    return (
-        slowest,
-        f"make {slowest} cheaper: batched=True, fewer rows (filter first), or a library that frees the GIL",
-    )
+    if slowest in ("order", "arrange", "assemble"):
+        return slowest, "larger batches or fewer lanes a rank; without shuffle there is least to do"
+    return slowest, f"make {slowest} cheaper: batched=True, fewer rows (filter first), or a library that frees the GIL"

@@ -7,7 +7,7 @@ read straight into one set of columns. Everything above the groups is kernels, u
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import lcm
 from typing import Protocol
@@ -98,7 +98,7 @@ class _Kernel:
             pieces = [block] if chunk is None else _chunks(block, chunk)
             out = concat_blocks([_guarded(self.node, piece, draw, turned.isolate) for piece in pieces])
             stage.rows, stage.bytes = block.rows, out.nbytes
-        return Block(out.columns, out.ids, out.origin, owned=out.owned, bad=_merged(block, out))
+        return replace(out, bad=_merged(block, out))
 
 
 def _merged(before: Block, after: Block) -> tuple[BadSample, ...]:
@@ -134,8 +134,8 @@ def _guarded(node: Node, block: Block, draw: Draw, isolate: bool) -> Block:
     except InternalError:
         raise
     except Exception as error:
-        if not isolate and node.traits.chunk is not None:
-            # A batched function is not run again to find the row: the error is due with the first of them.
+        if not isolate and node.traits.holds_gil:
+            # A user's function is not run again to find the row: the error is due with the first of them.
             wrapped = stage_error(node.kind, error)
             samples = zip(
                 block.origin.tolist(), block.ids.reshape(block.rows, -1)[:, 0].tolist(), strict=True

@@ -179,7 +179,7 @@ def _check_memory(setup: Setup) -> None:
     if needed > options.memory_limit:
         raise PlanError(
             f"{here} lanes x a window of {rows} rows x {plan.row_bytes:.0f} bytes, and "
-            f"{setup.overhead_bytes / 1e6:.0f} MB for {options.threads} readers, need {needed / 1e6:.0f} MB; memory_limit is "
-            f"{options.memory_limit / 1e6:.0f} MB.",
+            f"{setup.overhead_bytes / 1e6:.0f} MB for {options.threads} readers, need {needed / 1e6:.0f} MB; "
+            f"memory_limit is {options.memory_limit / 1e6:.0f} MB.",
             hint="use a smaller shuffle(window=...), fewer lanes, or a larger memory_limit",
         )

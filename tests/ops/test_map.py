@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -100,24 +101,27 @@ def test_the_schema_of_the_first_rows_is_enforced_afterwards() -> None:
 @pytest.mark.parametrize("window", [None, 7, "full"])
 @pytest.mark.parametrize("size", [1, 3, 8, 100])
 def test_a_batched_function_gets_fixed_blocks_of_a_window(window: Any, size: int) -> None:
+    def mark(columns: Row, rng: np.random.Generator) -> Row:
+        return {"x": columns["x"], "block": np.full(len(columns["x"]), rng.integers(1 << 60))}
+
     def blocks(threads: int, prefetch: int) -> list[list[int]]:
-        seen: list[list[int]] = []
-
-        def look(columns: Row) -> Row:
-            seen.append(columns["x"].tolist())
-            return {"x": columns["x"]}
-
         pipe = numbers(40) if window is None else numbers(40).shuffle(window)
-        pipe = pipe.map(look, batched=True, batch_size=size, schema={"x": "int64"})
+        schema = {"x": "int64", "block": "int64"}
+        pipe = pipe.map(mark, batched=True, batch_size=size, rng=True, schema=schema)
         with pipe.batch(4).loader(output="numpy", threads=threads, prefetch=prefetch) as loader:
-            order = [value for batch in loader for value in batch["x"].tolist()]
-        first = [block for block in seen if block == order[order.index(block[0]) :][: len(block)]]
-        assert sorted(order) == list(range(40))
-        return sorted(block for block in first if len(block) <= size)
+            pairs = [
+                pair
+                for batch in loader
+                for pair in zip(batch["x"].tolist(), batch["block"].tolist(), strict=True)
+            ]
+        return [[x for x, _ in group] for _, group in groupby(pairs, key=lambda pair: pair[1])]
 
     alone = blocks(1, 1)
-    assert all(block in alone for block in blocks(3, 64))
-    assert max(len(block) for block in alone) == min(size, 7 if window == 7 else 40)
+    assert blocks(3, 64) == alone
+    assert sorted(value for block in alone for value in block) == list(range(40))
+    whole = [7] * 4 + [6] * 2 if window == 7 else [40]  # the fewest slices, equal to one row
+    want = [min(size, rows_ - at) for rows_ in whole for at in range(0, rows_, size)]
+    assert sorted(map(len, alone)) == sorted(want)
 
 
 def test_a_batched_function_gets_arrays_or_lists_of_values() -> None:

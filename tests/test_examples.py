@@ -1,0 +1,77 @@
+"""The examples do what their first lines say, on small data."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+STEP = re.compile(r"step (\d+) loss ([\d.]+)")
+TIMEOUT_S = 200
+
+
+def run(work: Path, *arguments: str) -> str:
+    """Run Python in `work`, its threads kept few, and return what it prints."""
+    done = subprocess.run(
+        # -P: what an example imports is what is installed, not what lies beside it.
+        [sys.executable, "-P", *arguments],
+        cwd=work,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def train(work: Path, ranks: int, *arguments: str) -> list[tuple[int, float]]:
+    """Train on so many ranks; return the steps that were done and their losses."""
+    launch = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks))
+    printed = run(work, *launch, str(EXAMPLES / "train.py"), "data/tokens", *arguments)
+    return [(int(step), float(loss)) for step, loss in STEP.findall(printed)]
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the examples' data."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    run(tmp_path, str(EXAMPLES / "make_data.py"), "data", "--rows", "480", "--images", "120")
+    return tmp_path
+
+
+def test_a_training_stopped_on_two_ranks_goes_on_with_one_as_if_it_had_not_stopped(work: Path) -> None:
+    whole = train(work, 2, "--checkpoint", "whole.pt")
+    before = train(work, 2, "--checkpoint", "run.pt", "--stop-after", "4")
+    after = train(work, 1, "--checkpoint", "run.pt")
+    assert [step for step, _ in whole] == list(range(1, 11))
+    assert [step for step, _ in before] == [1, 2, 3, 4]
+    assert [step for step, _ in before + after] == [step for step, _ in whole]
+    # Two ranks add the same numbers in another order than one does.
+    assert [loss for _, loss in before + after] == pytest.approx([loss for _, loss in whole], abs=2e-3)
+    assert train(work, 1, "--checkpoint", "run.pt") == []  # the epoch is done
+
+
+def test_the_image_example_evaluates_every_row_and_writes_down_a_bad_image(work: Path) -> None:
+    shard = work / "data" / "images" / "shard-2.tar"
+    with tarfile.open(shard) as archive:
+        bad = [member for member in archive if member.name.endswith(".jpg")][:20]
+    with shard.open("r+b") as file:
+        for member in bad:
+            file.seek(member.offset_data)
+            file.write(bytes(member.size))
+    printed = run(work, str(EXAMPLES / "images.py"), "data/images", "--epochs", "2")
+    assert printed.count("epoch ") >= 2
+    rows = {int(rows) for rows in re.findall(r"right \d+ of (\d+)", printed)}
+    assert len(rows) == 1
+    assert 0 < rows.pop() < 40
+    lines = [json.loads(line) for line in (work / "bad.jsonl").read_text("utf-8").splitlines()]
+    assert lines
+    assert {line["file"] for line in lines} == {"shard-2.tar"}
+    assert all("UnidentifiedImageError" in line["error"] for line in lines)

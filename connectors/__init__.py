@@ -8,6 +8,7 @@ conform.py    `conform`: the rows of one file in the schema of the whole source
 tensors.py    dense columns as NumPy arrays and back, without a copy
 faults.py     what Arrow raises while it reads a file, as our own errors
 kept.py       `Kept`: what was read last of files, bounded in bytes
+scratch.py    `Scratch`: memory that one read after another uses
 
 parquet.py    `Parquet`: a fragment is a row group; parquet_footer.py finds them and the columns
 arrow_ipc.py  `ArrowIpc`: Arrow files, Feather and streams, by record batch; arrow_layout.py finds them

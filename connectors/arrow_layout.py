@@ -20,9 +20,10 @@ from dataflow.errors import DataError
 
 __all__ = [
     "Batch",
+    "FileFooter",
     "Layout",
     "Packing",
-    "batch_offset",
+    "file_footer",
     "file_layout",
     "has_packed_buffers",
     "packing_of",
@@ -54,6 +55,13 @@ class Layout:
 
     batches: tuple[Batch, ...]
     dictionaries: tuple[Batch, ...] = ()
+
+
+class FileFooter(NamedTuple):
+    """What a file's footer says: the byte offsets of its record batches, and whether its bytes are swapped."""
+
+    offsets: npt.NDArray[np.int64]
+    big_endian: bool
 
 
 class _Message(NamedTuple):
@@ -121,7 +129,7 @@ def has_packed_buffers(source: pa.NativeFile, path: str, offset: int) -> bool:
 def file_layout(source: pa.NativeFile, path: str) -> Layout:
     """Take the places of the record batches from the footer of a file, and the rows of each from its head."""
     batches = []
-    for offset in _blocks(source, path)["offset"].tolist():
+    for offset in file_footer(source, path).offsets.tolist():
         message = _message(source, offset, path)
         if message is None or message.kind != RECORD_BATCH:
             raise _damaged(path, offset, "there is no record batch where the footer says")
@@ -129,13 +137,12 @@ def file_layout(source: pa.NativeFile, path: str) -> Layout:
     return Layout(tuple(batches))
 
 
-def batch_offset(source: pa.NativeFile, path: str, number: int) -> int:
-    """The byte offset of one record batch of a file, which must have it."""
-    return int(_blocks(source, path)[number]["offset"])
+def file_footer(source: pa.NativeFile, path: str) -> FileFooter:
+    """Read the footer of a file.
 
-
-def _blocks(source: pa.NativeFile, path: str) -> npt.NDArray[np.void]:
-    """Where the record batches lie, by the footer of a file."""
+    Raises:
+        DataError: the file is cut off, or its footer is damaged.
+    """
     size = source.size()
     source.seek(max(size - 10, 0))
     tail = source.read(10)
@@ -148,12 +155,17 @@ def _blocks(source: pa.NativeFile, path: str) -> npt.NDArray[np.void]:
     source.seek(start)
     footer = source.read(length)
     try:
-        # Field 3 of a footer: a vector of structs of 24 bytes, the first 8 the offset.
-        vector_at = _field(footer, _u32(footer, 0), 3)
+        # Field 1 of a footer: the schema, whose field 0 is 1 for big-endian. Field 3: a vector of structs of 24
+        # bytes, the first 8 the offset.
+        root = _u32(footer, 0)
+        schema_at, vector_at = _field(footer, root, 1), _field(footer, root, 3)
+        order_at = _field(footer, schema_at + _u32(footer, schema_at), 0) if schema_at else 0
+        big_endian = bool(order_at and footer[order_at])
         if not vector_at:
-            return np.empty(0, BLOCK)
+            return FileFooter(np.empty(0, np.int64), big_endian)
         vector = vector_at + _u32(footer, vector_at)
-        return np.frombuffer(footer, BLOCK, _u32(footer, vector), vector + 4)
+        blocks = np.frombuffer(footer, BLOCK, _u32(footer, vector), vector + 4)
+        return FileFooter(blocks["offset"].copy(), big_endian)
     except (struct.error, IndexError, ValueError) as error:
         raise _damaged(path, start, f"its footer cannot be read: {error}") from error
 

@@ -69,7 +69,7 @@ class Store:
                 # Arrow's files read without the GIL; fsspec's would call back into Python for every read.
                 mapped = memory_map and Path(path).stat().st_size
                 return pa.memory_map(path) if mapped else pa.OSFile(path, "r")
-            if isinstance(self.fs, MemoryFileSystem):
+            if type(self.fs) is MemoryFileSystem:
                 # It hands the same file object, with one cursor, to everyone who opens a path.
                 return pa.BufferReader(self.fs.cat_file(path))
             handle: Any = _Named(self.fs.open(path, "rb"), path)

@@ -6,14 +6,16 @@ import logging
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from connectors.contract import Chunk, FileInfo, Fragment, Opened, Scan, Traits
+from connectors.faults import reading
 from connectors.forward import Truncated, codec_of, pieces
+from connectors.scratch import Scratch
 from connectors.store import Store
 from connectors.tar_members import Archive, FileArchive, ForwardArchive, Member, Members, MemoryArchive
 from connectors.tar_rows import KEY, Payloads, to_chunk
@@ -59,6 +61,9 @@ class Tar:
     missing: Literal["error", "null"] = "error"
     optional: tuple[str, ...] = ()
     truncated: Literal["error", "keep"] = "error"
+    _scratch: Scratch = field(
+        default_factory=lambda: Scratch(_FRAGMENT_BYTES), init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         for name, known in (
@@ -134,17 +139,20 @@ class Tar:
         if codec_of(path):
             yield from self._read_forward(opened.store, path, schema, start, stop, max_rows)
             return
-        buffer = opened.store.read(path, fragment.offset, fragment.length)
-        if buffer.size < fragment.length:
-            raise _changed(path)
-        archive = MemoryArchive(buffer, fragment.offset)
-        members = Members(archive, path, fragment.offset, fragment.offset + fragment.length)
-        samples = list(self._samples(members, path, _place))
-        if len(samples) != fragment.rows:
-            raise _changed(path)
-        for first in range(start, stop, max_rows):
-            run = samples[first : min(first + max_rows, stop)]
-            yield self._chunk(Payloads.in_place(buffer, fragment.offset, run), schema, path)
+        with self._scratch.lend(fragment.length) as lent:
+            buffer = lent.slice(0, fragment.length)
+            with reading(path, "tar"), opened.store.open(path) as file:
+                file.seek(fragment.offset)
+                if file.readinto(memoryview(lent)[: fragment.length]) < fragment.length:
+                    raise _changed(path)
+            archive = MemoryArchive(buffer, fragment.offset)
+            members = Members(archive, path, fragment.offset, fragment.offset + fragment.length)
+            samples = list(self._samples(members, path, _place))
+            if len(samples) != fragment.rows:
+                raise _changed(path)
+            for first in range(start, stop, max_rows):
+                run = samples[first : min(first + max_rows, stop)]
+                yield self._chunk(Payloads.in_place(buffer, fragment.offset, run), schema, path)
 
     def _read_forward(
         self, store: Store, path: str, schema: pa.Schema, start: int, stop: int, max_rows: int

@@ -47,7 +47,7 @@ class Payloads:
         """Payloads that lie in `buffer`, the bytes of the archive at `offset`: nothing is copied.
 
         The array is the payloads (even elements) and what lies between them (odd elements), so that a
-        `take` copies each payload once, without the GIL.
+        `take` copies each payload once, without the GIL; after it the buffer is needed no more.
         """
         ends = [end - offset for _, f in samples for m in f.values() for end in (m.data, m.data + m.size)]
         offsets = pa.py_buffer(array("q", ends))
@@ -84,7 +84,7 @@ def to_chunk(
             decoded[field.name], wrong = _decode(taken, field.type)
             for row in wrong:
                 bad.setdefault(row, _undecodable(payloads.keys[row], field, taken[row].as_py(), path))
-    good = pa.array([row not in bad for row in range(len(payloads.keys))])
+    good = pa.array([row not in bad for row in range(len(payloads.keys))], pa.bool_()) if bad else None
     columns: dict[str, Column] = {KEY: _only(good, pa.array(payloads.keys, pa.string()))}
     for name, elements in places.items():
         if name in decoded:
@@ -101,8 +101,8 @@ def _number_places(samples: Sequence[tuple[str, dict[str, Any]]], step: int) -> 
     return [{column: next(elements) for column in fields} for _, fields in samples]
 
 
-def _only(good: Column, column: Column) -> Column:
-    return column if good.true_count == len(good) else pc.if_else(good, column, pa.scalar(None, column.type))
+def _only(good: Column | None, column: Column) -> Column:
+    return column if good is None else pc.if_else(good, column, pa.scalar(None, column.type))
 
 
 def _decode(taken: Column, kind: pa.DataType) -> tuple[Column, list[int]]:

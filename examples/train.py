@@ -4,7 +4,8 @@
     torchrun --nproc-per-node 2 examples/train.py data/tokens --checkpoint run.pt --stop-after 100
     torchrun --nproc-per-node 1 examples/train.py data/tokens --checkpoint run.pt
 
-The second run goes on with the very next batch: its steps and losses are those of a run without a stop.
+The second run goes on with the very next batch: steps and losses are those of a run without a stop, on one rank
+or on two (but for the last digits, as ranks add up in another order).
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def train(arguments: argparse.Namespace) -> None:
         .pad({"tokens": arguments.row_tokens}, truncate=True)
         .shuffle("8MB")
         .seed(7)
-        .batch(global_size=arguments.global_batch)
+        # Without lanes= there are as many as ranks at the start, and other ranks would begin another order.
+        .batch(global_size=arguments.global_batch, lanes=4)
     )
     torch.manual_seed(0)
     model = NextToken()

@@ -7,8 +7,11 @@ and a round in which the runs differ is made again by those that are in the newe
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -23,6 +26,9 @@ __all__ = ["GlooGathers", "gloo_gathers"]
 _TIMEOUT = timedelta(minutes=10)
 # How often a waiting thread looks whether its loader is still there.
 _LOOK_AROUND_S = 1.0
+_LAST_WAIT_S = 4.0
+# The number of a run that is behind all others.
+_GOODBYE = 1 << 62
 Group = Any
 
 
@@ -42,9 +48,12 @@ class GlooGathers:
         self._group, self._timeout = group, timeout
         self._world = dist.get_world_size(group)
         self._run = 0
+        self._width = 0
+        self._turn = threading.Lock()
         self._closed = threading.Event()
         self._pending: _Round | None = None
         self._abandoned = False
+        _OPEN.add(self)
 
     def begin(self) -> None:
         """Begin a new run: what is under way belongs to an old one."""
@@ -59,6 +68,13 @@ class GlooGathers:
             RankError: a rank does not answer in time, is gone, or has left this run.
             LoaderClosed: `close` was called meanwhile.
         """
+        with self._turn:
+            if self._closed.is_set():
+                raise LoaderClosed("the loader is closed.")
+            return self._all_gather(numbers)
+
+    def _all_gather(self, numbers: Sequence[int]) -> list[list[int]]:
+        self._width = 1 + len(numbers)
         while True:
             if self._pending is None:
                 self._pending = _Round([self._run, *numbers], self._world, self._group)
@@ -100,6 +116,45 @@ class GlooGathers:
         self._closed.set()
         if self._pending is not None:
             self._pending.wake()
+
+    def shutdown(self) -> None:
+        """Let go of the group for good, together with the other ranks; may be called twice.
+
+        A group that dies with a round under way whose peer is gone takes the process with it (gloo ends it with
+        an uncaught exception). So ranks say goodbye in a last round, and wait a few seconds for the others'.
+        """
+        self.close()
+        _OPEN.discard(self)
+        deadline = time.monotonic() + _LAST_WAIT_S
+        with self._turn:
+            self._say_goodbye(deadline)
+        group, self._group = self._group, None
+        if group is not None and dist.is_initialized():
+            with contextlib.suppress(RuntimeError, ValueError):
+                dist.destroy_process_group(group)
+
+    def _say_goodbye(self, deadline: float) -> None:
+        while self._group is not None and self._width:
+            try:
+                if self._pending is None:
+                    self._pending = _Round([_GOODBYE] * self._width, self._world, self._group)
+                if not self._pending.wait(threading.Event(), deadline - time.monotonic()):
+                    return
+                rows, self._pending = self._pending.rows(), None
+            except RankError:
+                return
+            if all(row[0] == _GOODBYE for row in rows):
+                return
+
+
+# Groups that are still open when the interpreter ends.
+_OPEN: weakref.WeakSet[GlooGathers] = weakref.WeakSet()
+
+
+@atexit.register
+def _shut_down_all() -> None:
+    for gathers in list(_OPEN):
+        gathers.shutdown()
 
 
 class _Round:

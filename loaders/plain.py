@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from connectors.tensors import shape_of, to_arrow, to_numpy
 from dataflow.errors import DataError
@@ -67,7 +68,6 @@ def _listed(name: str, column: Arrow, batch: HostBatch) -> list[object]:
     if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and shape_of(kind.value_type) is not None:
         _refuse_nulls(name, column, batch)
         flat = column.flatten()
-        _refuse_nulls(name, flat, batch)
         sizes = column.value_lengths().to_numpy(zero_copy_only=False)
         return list(np.split(to_numpy(flat).copy(), np.cumsum(sizes)[:-1])) if len(sizes) else []
     values: list[object] = column.to_pylist()
@@ -75,20 +75,42 @@ def _listed(name: str, column: Arrow, batch: HostBatch) -> list[object]:
 
 
 def _refuse_nulls(name: str, column: Arrow, batch: HostBatch) -> None:
-    if not column.null_count:
+    found = _find_nulls(column)
+    if found is None:
         return
-    where = ""
-    if len(column) == batch.rows:
-        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        first = int(batch.ids[row].ravel()[0]) if batch.ids.ndim > 1 else int(batch.ids[row])
-        where = f" (first in sample {first >> 40}:{first & (1 << 40) - 1})"
+    nulls, row, inside = found
+    first = int(batch.ids[row].ravel()[0])
     leaf = column.type
-    while pa.types.is_fixed_size_list(leaf) or isinstance(leaf, pa.FixedShapeTensorType):
+    while _is_nested(leaf):
         leaf = leaf.value_type
     fill = False if pa.types.is_boolean(leaf) else 0
     raise DataError(
-        f"column {name!r} has {column.null_count} nulls{where}, and a tensor has no place for them.",
+        f"column {name!r} has {nulls} nulls{' inside its lists' if inside else ''} "
+        f"(first in sample {first >> 40}:{first & (1 << 40) - 1}), and a tensor has no place for them.",
         hint=f"fill them with .nulls({name!r}, value={fill}), or .nulls({name!r}, value={fill}, mask=True)",
+    )
+
+
+def _find_nulls(column: Arrow) -> tuple[int, int, bool] | None:
+    """Of the outermost depth that has nulls: how many, the row of the first, and whether that is inside."""
+    if column.null_count:
+        return column.null_count, column.is_null().index(True).as_py(), False
+    if isinstance(column.type, pa.FixedShapeTensorType):
+        return _find_nulls(column.storage)
+    if not _is_nested(column.type):
+        return None
+    found = _find_nulls(column.flatten())
+    parents: Arrow = pc.list_parent_indices(column)
+    return found and (found[0], int(parents[found[1]].as_py()), True)
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    types = pa.types
+    return (
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+        or isinstance(kind, pa.FixedShapeTensorType)
     )
 
 

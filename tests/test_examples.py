@@ -1,27 +1,34 @@
-"""The examples do what their first lines say, on small data."""
+"""The examples do what their first lines say, on small data; so does the YAML of the README."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+
+import dataflow as flow
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 STEP = re.compile(r"step (\d+) loss ([\d.]+)")
 TIMEOUT_S = 200
 
 
-def run(work: Path, *arguments: str) -> str:
+def run(work: Path, *arguments: str, **environment: str) -> str:
     """Run Python in `work`, its threads kept few, and return what it prints."""
     done = subprocess.run(
         # -P: what an example imports is what is installed, not what lies beside it.
         [sys.executable, "-P", *arguments],
         cwd=work,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -33,21 +40,26 @@ def run(work: Path, *arguments: str) -> str:
 
 def train(work: Path, ranks: int, *arguments: str) -> list[tuple[int, float]]:
     """Train on so many ranks; return the steps that were done and their losses."""
-    launch = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks))
-    printed = run(work, *launch, str(EXAMPLES / "train.py"), "data/tokens", *arguments)
+    command = (str(EXAMPLES / "train.py"), "data/tokens", *arguments)
+    if ranks == 1:
+        # What torchrun would set; port 0 is any free one, and a launcher less is seconds less.
+        alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "0"}
+        printed = run(work, *command, **alone)
+    else:
+        launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks))
+        printed = run(work, *launcher, *command)
     return [(int(step), float(loss)) for step, loss in STEP.findall(printed)]
 
 
 @pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(tmp_path: Path) -> Path:
     """A folder with the examples' data."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     run(tmp_path, str(EXAMPLES / "make_data.py"), "data", "--rows", "480", "--images", "120")
     return tmp_path
 
 
 def test_a_training_stopped_on_two_ranks_goes_on_with_one_as_if_it_had_not_stopped(work: Path) -> None:
-    whole = train(work, 2, "--checkpoint", "whole.pt")
+    whole = train(work, 1, "--checkpoint", "whole.pt")
     before = train(work, 2, "--checkpoint", "run.pt", "--stop-after", "4")
     after = train(work, 1, "--checkpoint", "run.pt")
     assert [step for step, _ in whole] == list(range(1, 11))
@@ -75,3 +87,18 @@ def test_the_image_example_evaluates_every_row_and_writes_down_a_bad_image(work:
     assert lines
     assert {line["file"] for line in lines} == {"shard-2.tar"}
     assert all("UnidentifiedImageError" in line["error"] for line in lines)
+
+
+def test_the_yaml_of_the_readme_is_the_pipeline_of_its_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (EXAMPLES.parent / "README.md").read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"tokens": [[1, 2], [3]], "id": [0, 1]}), "rows.parquet")
+    text = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    written = re.findall(r"^pipe = \(\n.*?^\)", page, re.DOTALL | re.MULTILINE)
+    assert (len(text), len(written)) == (1, 1)
+    Path("train.yaml").write_text(text[0], "utf-8")
+    names: dict[str, Any] = {"flow": flow}
+    exec(written[0], names)
+    assert flow.load_spec("train.yaml").to_spec() == names["pipe"].to_spec()

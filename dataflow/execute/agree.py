@@ -76,6 +76,9 @@ class Gathers(Protocol):
     def close(self) -> None:
         """Let a waiting `all_gather` return; may be called twice."""
 
+    def shutdown(self) -> None:
+        """Let go of what the exchange runs over, for good; may be called twice."""
+
 
 @dataclass(frozen=True)
 class Together:

@@ -275,6 +275,8 @@ class Loader(Generic[T]):
         self.halt()
         self._closed = True
         self._quarantine.close()
+        if self._gathers is not None:
+            self._gathers.shutdown()
         if self._options.trace is not None and self._meters.recorder is not None:
             self._meters.recorder.write(self._options.trace, rank=self._world.rank)
 

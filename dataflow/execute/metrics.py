@@ -99,4 +99,7 @@ def advice(stages: dict[str, dict[str, int | float]], elapsed_s: float, threads:
         return slowest, hint
     if slowest in ("order", "arrange", "assemble"):
         return slowest, "larger batches or fewer lanes a rank; without shuffle there is least to do"
-    return slowest, f"make {slowest} cheaper: batched=True, fewer rows (filter first), or a library that frees the GIL"
+    return (
+        slowest,
+        f"make {slowest} cheaper: batched=True, fewer rows (filter first), or a library that frees the GIL",
+    )

@@ -29,8 +29,9 @@ Arrow: TypeAlias = Any
 class Nulls(Node):
     """Fill the nulls of `columns` with `value`; with `mask` also add a bool column `<name>__mask`.
 
-    The mask is True where a value was present. Integers stay integers, whatever their size. In a
-    fixed-shape column, a row that is null is filled in all its elements; a null list becomes an empty one.
+    The mask is True where a row was present. Integers stay integers, whatever their size. Nulls inside lists are
+    filled too, at every depth. Of a fixed-shape column, a row that is null is filled in all its elements; a null
+    list becomes an empty one. (In lists of, say, strings, which have no 0, value=0 fills the lists alone.)
     """
 
     columns: tuple[str, ...]
@@ -52,7 +53,7 @@ class Nulls(Node):
             return None
         check_columns("nulls", self.columns, schema)
         for name in self.columns:
-            self._fill(schema.field(name).type, name)
+            self._leaf(schema.field(name).type, name)
             if self.mask:
                 check_new_names("nulls", [*schema.names, f"{name}__mask"])
                 schema = schema.append(pa.field(f"{name}__mask", pa.bool_()))
@@ -66,30 +67,65 @@ class Nulls(Node):
             if self.mask:
                 columns[f"{name}__mask"] = np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False))
             if array.null_count or not isinstance(column, np.ndarray):
-                columns[name] = self._filled(array, name)
+                columns[name] = _filled(array, self._leaf(array.type, name))
         return block.with_columns(columns)
 
-    def _fill(self, kind: pa.DataType, name: str) -> Arrow:
-        dense = shape_of(kind)
+    def _leaf(self, kind: pa.DataType, name: str) -> Arrow:
+        """The value as a scalar of the innermost type of a column; a null one where only lists can be filled."""
+        leaf = _innermost(kind)
+        dense = shape_of(leaf)
         try:
-            if dense is not None and (np.asarray(self.value, dense[0]) != self.value).any():
+            if dense is not None and np.asarray(self.value, dense[0]) != self.value:
                 raise ValueError("it would be changed")
-            if dense is not None and dense[1]:
-                return pa.scalar(np.full(dense[1], self.value).tolist(), kind)
-            if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and self.value == 0:
-                return pa.scalar([], kind)
-            return pa.scalar(self.value, kind)
+            return pa.scalar(self.value, leaf)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            if _is_ragged(kind) and self.value == 0:
+                return pa.scalar(None, leaf)
             raise PlanError(
                 f"nulls: {self.value!r} is no value for column {name!r} ({kind}).",
                 hint="give value= of that type",
             ) from error
 
-    def _filled(self, array: Arrow, name: str) -> Arrow:
-        fill = self._fill(array.type, name)
-        dense = shape_of(array.type)
-        if dense is None or not dense[1]:
-            return pc.fill_null(array, fill)
-        # Arrow has no fill_null for fixed-shape rows: rows present keep their place, nulls take an extra row.
-        index = np.where(array.is_valid().to_numpy(zero_copy_only=False), np.arange(len(array)), len(array))
-        return pa.concat_arrays([array, pa.array([fill], array.type)]).take(pa.array(index))
+
+def _is_ragged(kind: Arrow) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+
+
+def _innermost(kind: Arrow) -> Arrow:
+    if _is_ragged(kind) or pa.types.is_fixed_size_list(kind) or isinstance(kind, pa.FixedShapeTensorType):
+        return _innermost(kind.value_type)
+    return kind
+
+
+def _filled(array: Arrow, leaf: Arrow) -> Arrow:
+    """The array without nulls at any depth: `leaf` in their place, or an empty list."""
+    kind = array.type
+    if isinstance(kind, pa.FixedShapeTensorType):
+        return pa.ExtensionArray.from_storage(kind, _filled(array.storage, leaf))
+    if pa.types.is_fixed_size_list(kind):
+        fixed: Arrow = pa.FixedSizeListArray
+        return fixed.from_arrays(_filled(_whole_rows(array, leaf).flatten(), leaf), type=kind)
+    if _is_ragged(kind):
+        present = pc.fill_null(array, pa.scalar([], kind))
+        starts = present.offsets
+        moved = pc.subtract(starts, starts[0])
+        form: Arrow = pa.LargeListArray if pa.types.is_large_list(kind) else pa.ListArray
+        return form.from_arrays(moved, _filled(present.flatten(), leaf), type=kind)
+    return pc.fill_null(array, leaf) if leaf.is_valid else array
+
+
+def _whole_rows(array: Arrow, leaf: Arrow) -> Arrow:
+    """Fixed-size lists, of which those that are null are `leaf` throughout."""
+    if not array.null_count:
+        return array
+    # Arrow has no fill_null for fixed-shape rows: rows present keep their place, nulls take an extra row.
+    index = np.where(array.is_valid().to_numpy(zero_copy_only=False), np.arange(len(array)), len(array))
+    extra = pa.array([_row(array.type, leaf.as_py())], array.type)
+    return pa.concat_arrays([array, extra]).take(pa.array(index))
+
+
+def _row(kind: Arrow, value: object) -> object:
+    """A row of `kind` that is `value` throughout; its lists of no fixed size are empty."""
+    if _is_ragged(kind):
+        return []
+    return [_row(kind.value_type, value)] * kind.list_size if pa.types.is_fixed_size_list(kind) else value

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -239,3 +240,31 @@ def test_a_file_that_was_written_again_is_an_error(tmp_path: Path, kind: str) ->
     for now in (opened, Opened(opened.store, resolve(path).files, {})):
         with pytest.raises(DataError, match=r"t\.arrow"):
             read_all(now, schema, fragments)
+
+
+def test_a_file_is_opened_by_arrow_once_for_all_its_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "t.arrow", TABLE)
+    connector = ArrowIpc()
+    opened, schema, fragments = scanned(path, connector)
+    times: list[int] = []
+    real = pa.ipc.open_file
+    monkeypatch.setattr(
+        pa.ipc, "open_file", lambda *args, **options: times.append(1) or real(*args, **options)
+    )
+    chunks = [c for f in fragments for c in connector.read(opened, f, schema, 0, f.rows, 10)]
+    assert pa.Table.from_batches([chunk.batch for chunk in chunks]) == TABLE
+    assert len(fragments) == 3
+    assert len(times) == 1
+
+
+def test_bytes_in_the_other_order_are_left_to_arrows_own_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "t.arrow", TABLE)
+    monkeypatch.setattr(
+        pa.ipc, "read_record_batch", lambda *_: pytest.fail("read without a look at the order")
+    )
+    monkeypatch.setattr(connectors.arrow_ipc.sys, "byteorder", "little" if sys.byteorder == "big" else "big")
+    assert table_of(path) == TABLE

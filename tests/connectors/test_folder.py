@@ -154,6 +154,15 @@ def test_a_file_that_is_gone_is_a_bad_row(tmp_path: Path) -> None:
     assert bad.error.hint
 
 
+@pytest.mark.parametrize("content", [b"", b"a", b"abcdef.jpg and more"])
+def test_a_file_that_has_another_size_than_was_listed_is_read_as_it_is(
+    tmp_path: Path, content: bytes
+) -> None:
+    files = save(tmp_path, ["a.jpg", "bc.jpg", "def.jpg"])
+    (tmp_path / "bc.jpg").write_bytes(content)
+    assert [row["bytes"] for row in rows(Folder(), files)] == [b"a.jpg", content, b"def.jpg"]
+
+
 def test_no_file_is_opened_where_its_bytes_are_not_asked_for(tmp_path: Path) -> None:
     files = save(tmp_path, ["a/1.jpg", "b/2.jpg"])
     for info in files:

@@ -454,3 +454,31 @@ def test_pruning_answers_for_the_fragments_asked_for_in_their_order(tmp_path: Pa
     asked: Sequence[Fragment] = [fragments[k] for k in (3, 0, 2, 1)]
     assert Parquet().prune(opened, asked, pc.field("x") >= 102).tolist() == [True, False, False, False]
     assert Parquet().prune(opened, [], pc.field("x") >= 102).tolist() == []
+
+
+def test_a_small_file_is_read_with_one_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"x": range(10), "y": range(10)}), path)
+    opened, schema, fragments = scanned(path)
+    asked: list[str] = []
+    real = Store.open
+    monkeypatch.setattr(
+        Store, "open", lambda self, path, **options: asked.append(path) or real(self, path, **options)
+    )
+    (chunk,) = Parquet().read(opened, fragments[0], schema, 0, 10, 10)
+    assert chunk.batch.to_pydict() == {"x": [*range(10)], "y": [*range(10)]}
+    assert asked == [str(path)]
+
+
+def test_each_file_is_read_by_its_own_schema_whatever_came_before_it(tmp_path: Path) -> None:
+    tables = [
+        pa.table({"a": [1], "b": ["x"]}),
+        pa.table({"b": ["y"], "a": [2]}),
+        pa.table({"a": pa.array([3], pa.int32()), "b": pa.array(["z"], pa.large_string())}),
+        pa.table({"b": [None], "c": [4]}, schema=pa.schema({"b": pa.string(), "c": pa.int64()})),
+    ]
+    for number, table in enumerate([*tables, *tables[::-1]]):
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    found = table_of(tmp_path)
+    once = [(1, "x"), (2, "y"), (3, "z"), (None, None)]
+    assert list(zip(*(found[name].to_pylist() for name in "ab"), strict=True)) == once + once[::-1]

@@ -22,7 +22,18 @@ import pyarrow.compute as pc
 
 from connectors.store import Store
 
-__all__ = ["BadRow", "Chunk", "Connector", "FileInfo", "Fragment", "Opened", "Prunes", "Scan", "Traits"]
+__all__ = [
+    "BadRow",
+    "Chooses",
+    "Chunk",
+    "Connector",
+    "FileInfo",
+    "Fragment",
+    "Opened",
+    "Prunes",
+    "Scan",
+    "Traits",
+]
 
 Int64s = npt.NDArray[np.int64]
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -142,6 +153,14 @@ class Connector(Protocol):
             DataError: as `scan`; also where the file is not what the index says.
             ConnectorError: the store cannot be read.
         """
+
+
+@runtime_checkable
+class Chooses(Protocol):
+    """A connector that takes only some files of a listing; the index has no others."""
+
+    def takes(self, path: str) -> bool:
+        """Whether the file has rows, told by its name alone."""
 
 
 @runtime_checkable

@@ -80,7 +80,7 @@ class Folder:
             DataError: no file has one of the suffixes, a file lies outside the root, or has no class where
                 there must be one.
         """
-        taken = [number for number, info in enumerate(files) if self._takes(info.path)]
+        taken = [number for number, info in enumerate(files) if self.takes(info.path)]
         if files and not taken:
             raise DataError(
                 f"none of the {len(files)} files ends in {', '.join(self.suffixes)}.",
@@ -116,11 +116,12 @@ class Folder:
         files, begin = opened.files, fragment.file
         if fragment.length != fragment.rows:
             every = files[begin : begin + fragment.length]
-            files, begin = [info for info in every if self._takes(info.path)], 0
+            files, begin = [info for info in every if self.takes(info.path)], 0
         for first in range(start, stop, max_rows):
             yield _chunk(opened, files[begin + first : begin + min(first + max_rows, stop)], schema)
 
-    def _takes(self, path: str) -> bool:
+    def takes(self, path: str) -> bool:
+        """Whether the file's name has one of the suffixes."""
         return not self.suffixes or path.lower().endswith(self.suffixes)
 
     def _labelled(self, paths: Sequence[str]) -> bool:

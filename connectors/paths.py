@@ -242,7 +242,9 @@ def _not_found(tree: Tree, path: str) -> ConnectorError:
     folder, name = _parent(path), path.rpartition("/")[2]
     while folder not in ("", "/") and tree.kind(folder) != "folder":
         folder, name = _parent(folder), folder.rpartition("/")[2]
-    hint = f"in {folder or 'the store'}: {near(name, tree.names(folder), what='file')}"
+    # A home folder is full of hidden names, which are nobody's data.
+    shown = [other for other in tree.names(folder) if not is_hidden(other) or other[0] == name[:1]]
+    hint = f"in {folder or 'the store'}: {near(name, shown, what='file', most=8)}"
     what = "matches no file" if WILDCARD.search(path) else "does not exist"
     return ConnectorError(f"{path} {what}.", hint=hint)
 

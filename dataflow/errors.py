@@ -109,13 +109,13 @@ class InternalError(DataflowError, RuntimeError):
     """A fault of Dataflow itself."""
 
 
-def near(name: str, known: Iterable[str], *, what: str = "name") -> str:
-    """A hint that lists the known names most like `name`, or all of them when few."""
+def near(name: str, known: Iterable[str], *, what: str = "name", most: int = 20) -> str:
+    """A hint that lists the known names most like `name`, or else the first `most` of them."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if close:
         return f"did you mean {' or '.join(repr(c) for c in close)}?"
     if not names:
         return f"there is no {what} to choose from"
-    shown = ", ".join(repr(n) for n in names[:20]) + (", ..." if len(names) > 20 else "")
+    shown = ", ".join(repr(n) for n in names[:most]) + (", ..." if len(names) > most else "")
     return f"known: {shown}"

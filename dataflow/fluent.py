@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from connectors.memory import from_arrow as table_in_memory
 from connectors.memory import from_columns as columns_in_memory
 from dataflow.errors import PlanError
 from dataflow.execute import ask
+from dataflow.graph.columns import RESERVED
 from dataflow.graph.explain import explain
 from dataflow.graph.node import Node, walk
 from dataflow.graph.pipeline import PipelineBase
@@ -214,6 +215,10 @@ class Pipeline(PipelineBase):
         """
         return ask.row(self.node, row, self.seed_value or 0)
 
+    def __iter__(self) -> NoReturn:
+        """Refuse: through `__getitem__` Python would give single rows, unshuffled and unbatched."""
+        raise TypeError("a pipeline is not iterable: call .loader()")
+
     # ---- running
 
     def loader(
@@ -256,6 +261,7 @@ class Pipeline(PipelineBase):
             self.seed_value or 0,
             options,
             world,
+            mesh=mesh,
             group=group,
             device=device,
             collate=collate,
@@ -285,7 +291,7 @@ def read(
         index_url=index,
         name=name,
     )
-    pipe = Pipeline(Read(data=source))
+    pipe = Pipeline(Read(data=source, chosen=columns is not None and RESERVED.isdisjoint(columns)))
     if filter is not None:
         pipe = pipe.filter(filter)
     return pipe if columns is None else pipe.select(*columns)

@@ -12,6 +12,7 @@ from dataflow.execute.loader import Loader
 from dataflow.graph.node import Node
 from dataflow.options import LoaderOptions, World
 from loaders.plain import to_arrow_batch, to_numpy_batch
+from loaders.world import data_group
 
 if TYPE_CHECKING:
     from loaders.exchange import GlooGathers
@@ -21,7 +22,7 @@ __all__ = ["make_loader"]
 
 
 def make_loader(
-    node: Node, seed: int, options: LoaderOptions, world: World, *, group: Any, device: Any,
+    node: Node, seed: int, options: LoaderOptions, world: World, *, mesh: Any, group: Any, device: Any,
     collate: Callable[[dict[str, Any]], Any] | None, output: str,
 ) -> TorchLoader:  # fmt: skip
     """The loader of a pipeline, which gives torch tensors, NumPy arrays or Arrow record batches.
@@ -29,7 +30,7 @@ def make_loader(
     Raises:
         PlanError: `output` is unknown, or does not go with `device` or `collate`.
     """
-    gathers = partial(_gathers, group) if world.size > 1 and _distributed() else None
+    gathers = partial(_gathers, mesh, group) if world.size > 1 and _distributed() else None
     if output == "torch":
         from loaders.torch import TorchLoader, converter, device_of
 
@@ -53,7 +54,7 @@ def _distributed() -> bool:
     return torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
-def _gathers(group: Any) -> GlooGathers:
+def _gathers(mesh: Any, group: Any) -> GlooGathers:
     from loaders.exchange import gloo_gathers
 
-    return gloo_gathers(group)
+    return gloo_gathers(data_group(mesh, group))

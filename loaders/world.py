@@ -9,7 +9,7 @@ from typing import Any
 from dataflow.errors import PlanError
 from dataflow.options import World
 
-__all__ = ["find_world"]
+__all__ = ["data_group", "find_world"]
 
 # Torch's own types stay out of this file, so that finding the world imports no torch.
 Mesh = Any
@@ -46,11 +46,31 @@ def find_world(rank: int | None, world_size: int | None, mesh: Mesh | None, grou
     return _of_environment()
 
 
+def data_group(mesh: Mesh | None, group: Group | None) -> Group | None:
+    """The process group of the ranks that get different rows: `group`, or that of the mesh's data dimension.
+
+    Raises:
+        PlanError: the mesh has several such dimensions, and no group for all of them.
+    """
+    if mesh is None:
+        return group
+    chosen = _data_dimensions(mesh)
+    if len(chosen) > 1:
+        raise PlanError(
+            f"the mesh has {len(chosen)} dimensions for data, and the ranks must agree over all of them.",
+            hint="flatten them to one mesh dimension, or call counted() on the pipeline",
+        )
+    return mesh.get_group(chosen[0])
+
+
+def _data_dimensions(mesh: Mesh) -> list[int]:
+    names = mesh.mesh_dim_names or ()
+    return [0] if mesh.ndim == 1 else [p for p, name in enumerate(names) if name.startswith(("dp", "data"))]
+
+
 def _of_mesh(mesh: Mesh) -> World:
     names = mesh.mesh_dim_names or ()
-    if mesh.ndim == 1:
-        return World(rank=mesh.get_local_rank(0), size=mesh.size(0))
-    chosen = [place for place, name in enumerate(names) if name.startswith(("dp", "data"))]
+    chosen = _data_dimensions(mesh)
     if not chosen:
         raise PlanError(
             f"the mesh has the dimensions {tuple(names)}, none of them for data.",

@@ -43,7 +43,10 @@ def count(node: Node, seed: int) -> int:
     for turn in range(passes if random else 1):
         for start in range(0, stream.n, _PASS_ROWS):
             stop = min(stream.n, start + _PASS_ROWS)
-            rows += read_positions(base, stream, start, stop, seed, "count", turn)[0].rows
+            block, _ = read_positions(base, stream, start, stop, seed, "count", turn)
+            if block.bad:
+                raise block.bad[0].error
+            rows += block.rows
     return rows if random else rows * passes
 
 

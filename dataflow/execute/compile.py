@@ -98,6 +98,8 @@ class _Compiler:
     def resolve(self, node: Node) -> Node:
         """Fresh nodes, of which each knows its schema: functions without one are asked with the first rows."""
         made = node.over(*[self.resolve(feed) for feed in node.inputs])
+        if made.traits.selects:
+            made = made.with_basis(self.resolve(made.selection_basis))
         return made.resolved_with(self._probed(made)) if made.traits.needs_schema else made
 
     def _probed(self, node: Node) -> pa.Schema:

@@ -130,7 +130,7 @@ class _Lane:
             block = self._mend(block, job)
         elif block.bad and not self._tolerant:
             first = min(block.bad, key=lambda bad: bad.origin)
-            self.error = first.error
+            self.error = self.feed.bench.located(first)
             block = block.slice(0, int(np.searchsorted(block.origin, first.origin)))
         if self._mend is None:
             # Those that were replaced are counted where the rows that stand in for them are delivered.

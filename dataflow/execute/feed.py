@@ -112,6 +112,11 @@ class LaneFeed:
         return sum(job.window.rows for job in self._jobs)
 
     @property
+    def held_rows(self) -> int:
+        """Rows of the windows that are started, the one being taken included."""
+        return self.ahead_rows + (self._current[0].window.rows if self._current is not None else 0)
+
+    @property
     def ahead(self) -> int:
         """Windows that are started and not begun to be taken."""
         return len(self._jobs)
@@ -216,7 +221,7 @@ class RowQueue:
             return Segment(whole := self._mend(block, job), 0, whole.rows)
         if block.bad:
             first = min(block.bad, key=lambda bad: bad.origin)
-            self._error = first.error
+            self._error = self.feed.bench.located(first)
             return Segment(block, 0, int(np.searchsorted(block.origin, first.origin)))
         return Segment(block, 0, block.rows)
 
@@ -260,11 +265,11 @@ class ReadAhead:
         while self._heap and (ahead < 2 or ahead_bytes < self._ahead_bytes):
             epoch, _, _, feed = self._heap[0]
             rows = feed.next_rows
-            if (
-                rows
-                and ahead
-                and self._bench.memory.leased_bytes + rows * self._row_bytes > self._limit_bytes
-            ):
+            # What is leased counts memory that batches still show; what is estimated, columns that stay Arrow.
+            held = max(
+                self._bench.memory.leased_bytes, self._row_bytes * sum(f.held_rows for f in self._feeds)
+            )
+            if rows and held + rows * self._row_bytes > self._limit_bytes:
                 return
             heapq.heappop(self._heap)
             if rows:

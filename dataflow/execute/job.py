@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +18,7 @@ from dataflow.execute.pools import Pools
 from dataflow.execute.program import Group, Program, Turned
 from dataflow.execute.streams import Chain, OpenStreams
 from dataflow.graph.block import BadSample, Block
+from dataflow.graph.calls import forget_frames
 from dataflow.graph.draw import Turn
 from dataflow.order.epoch import LaneWindow
 from dataflow.order.stream import Stream
@@ -38,7 +39,7 @@ class Bench:
 
     `range_rows` is the number of rows that operators get at a time; `tolerant` says that bad rows are not the
     end (on_error is "skip" or "replace").
-    `late` says that whoever takes blocks puts their rows in order (see gather.py).
+    `place` gives the file and the row in it of a sample id. `late` says that whoever takes blocks puts their rows in order (see gather.py).
     """
 
     program: Program
@@ -52,7 +53,16 @@ class Bench:
     range_bytes: int
     tolerant: bool
     late: bool
+    place: Callable[[int], tuple[str, int]]
     chain: Chain = field(default_factory=Chain)
+
+    def located(self, bad: BadSample) -> Exception:
+        """The error of a bad row, with a note that says in which file and row it is."""
+        file, row = self.place(bad.id)
+        note = f"in {file}, row {row}"
+        if note not in getattr(bad.error, "__notes__", ()):
+            bad.error.add_note(note)
+        return bad.error
 
     def turned(self, turn: Turn) -> Turned:
         """What kernels need to know in the pass of `turn`."""
@@ -131,23 +141,24 @@ class WindowJob:
         index = gather.group.indexes[span.leaf]
         before, done = None, None
         if (span.lo, span.hi) != tuple(index.starts[span.fragment : span.fragment + 2]):
-            before, done = self.bench.chain.link(id(index), span)
-        future = self.bench.pools.read(self._read_span, gather, number, before, done)
-        future.add_done_callback(self._one_read)
-
-    def _read_span(
-        self, gather: Gather, number: int, before: threading.Event | None, done: threading.Event | None
-    ) -> None:
+            before, done = self.bench.chain.link(index, gather.group.schema, span)
         try:
-            if self._cancelled or self._error is not None:
-                return
-            if before is not None:
-                # Readers begin in order, so that it has begun on another thread, or is done.
-                before.wait()
-            gather.read_span(number, self.bench.streams, self.bench.meters, tolerant=self.bench.tolerant)
-        finally:
+            future = self.bench.pools.read(self._read_span, gather, number, before)
+        except BaseException:
             if done is not None:
                 done.set()
+            raise
+        if done is not None:
+            # Also where the task is cancelled: whoever waits for it must not wait for ever.
+            future.add_done_callback(lambda _: done.set())
+        future.add_done_callback(self._one_read)
+
+    def _read_span(self, gather: Gather, number: int, before: threading.Event | None) -> None:
+        if before is not None:
+            # Readers begin in order, so that it has begun on another thread, or is done or cancelled.
+            before.wait()
+        if not self._cancelled and self._error is None:
+            gather.read_span(number, self.bench.streams, self.bench.meters, tolerant=self.bench.tolerant)
 
     def _one_read(self, done: Future[None]) -> None:
         error: BaseException | None
@@ -237,6 +248,9 @@ class WindowJob:
         if self.bench.program.chunk is None:
             return block
         bad: tuple[BadSample, ...] = tuple(sample for sample in block.bad if self._delivers(sample.origin))
+        if self.bench.tolerant:
+            for sample in bad:
+                forget_frames(sample.error)
         keep = block.origin >= self._first
         if self._needed is not None:
             keep &= self._needed[block.origin]

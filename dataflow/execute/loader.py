@@ -29,7 +29,7 @@ from dataflow.execute.job import Bench
 from dataflow.execute.known import KnownDriver, Made
 from dataflow.execute.metrics import Meters, advice
 from dataflow.execute.pools import ThreadPools
-from dataflow.execute.quarantine import Quarantine
+from dataflow.execute.quarantine import Quarantine, place_finder
 from dataflow.execute.replace import REPLACED_BY, Replacer
 from dataflow.execute.report import render_report
 from dataflow.execute.setup import Setup, make_setup
@@ -38,7 +38,7 @@ from dataflow.execute.streams import OpenStreams
 from dataflow.execute.trace import Recorder
 from dataflow.graph.block import BadSample, Block
 from dataflow.graph.draw import Draw
-from dataflow.graph.node import Node, walk
+from dataflow.graph.node import Node
 from dataflow.options import LoaderOptions, World
 
 __all__ = ["Loader"]
@@ -47,6 +47,7 @@ T = TypeVar("T")
 # Delivered batches whose state can still be asked for.
 _KEPT_STATES = 64
 _RANGE_BYTES = 2 << 20
+_MOST_NOTES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +330,7 @@ class _Running:
         remote = any(not source.index.store.is_local for source in plan.sources)
         self._pools = ThreadPools(options.threads, remote=remote)
         self._replaced: dict[int, deque[BadSample]] = {}
-        self._many = any(step.traits.many for step in walk(plan.root))
+        self._zipped = len(plan.stream.inputs)
         self._streams = OpenStreams(setup.slice_bytes, limit=2 * setup.batching.lanes + 2)
         range_rows = max(1, min(1024, int(_RANGE_BYTES / plan.row_bytes)))
         self._memory = BufferPool(setup.pace.limit_bytes)
@@ -337,7 +338,7 @@ class _Running:
             program=plan.program, stream=plan.stream, seed=plan.seed, pools=self._pools,
             memory=self._memory, streams=self._streams, meters=meters,
             range_rows=range_rows, range_bytes=options.memory_limit // 4,
-            tolerant=options.errors.on_error != "raise",
+            tolerant=options.errors.on_error != "raise", place=place_finder(plan.sources),
             late=setup.steps is not None and options.errors.on_error == "raise" and plan.program.bare
             and is_narrow(plan.program.groups[0].schema),
         )  # fmt: skip
@@ -357,20 +358,30 @@ class _Running:
             self.ahead = Ahead(dealt.run(place.epoch, place.step, at), self._let_go)
         _OPEN.add(self)
 
-    def _note(self, bad: BadSample) -> None:
-        self._replaced.setdefault(bad.id, deque()).append(bad)
+    def _note(self, sample: int, bad: BadSample) -> None:
+        self._replaced.setdefault(sample, deque()).append(bad)
+        while len(self._replaced) > _MOST_NOTES:
+            # Rows that other ranks deliver, or nobody because an operator leaves them out.
+            del self._replaced[next(iter(self._replaced))]
 
     def replaced_in(self, batch: HostBatch) -> list[BadSample]:
-        """The bad rows in whose place others stand in a batch."""
+        """The bad rows in whose place others stand in a batch; of the rows that one row became, the first tells."""
         if batch.replaced is None:
             return []
-        first = batch.ids if batch.ids.ndim == 1 else batch.ids[:, 0]
-        real = batch.replaced >= 0 if batch.valid is None else (batch.replaced >= 0) & batch.valid
-        samples: list[int] = first[real].tolist()
-        if self._many:
-            samples = list(dict.fromkeys(samples))  # the rows that one row gave are one bad row
-        # A row is bad again in every pass; each time was noted, in the order of the passes.
-        return [self._replaced[sample].popleft() for sample in samples]
+        real = batch.replaced >= 0
+        if batch.valid is not None:
+            real &= batch.valid
+        flat = batch.ids.reshape(batch.rows, -1)
+        real &= (flat[:, self._zipped :] == 0).all(axis=1)
+        found = []
+        for sample in flat[real, 0].tolist():
+            # A row is bad again in every pass; each time was noted, in the order of the passes.
+            noted = self._replaced.get(sample)
+            if noted:
+                found.append(noted.popleft())
+                if not noted:
+                    del self._replaced[sample]
+        return found
 
     def _let_go(self) -> None:
         """What the driver's thread does last."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -14,9 +14,27 @@ from dataflow.execute.compile import NumberedSource
 from dataflow.graph.block import BadSample
 from dataflow.options import ErrorPolicy
 
-__all__ = ["Quarantine"]
+__all__ = ["Quarantine", "place_finder"]
 
 _ROW = (1 << 40) - 1
+
+
+def place_finder(sources: Sequence[NumberedSource]) -> Callable[[int], tuple[str, int]]:
+    """What gives the file (its name in the source) and the row in it of a sample id."""
+    indexes = {source.number: source.index for source in sources}
+
+    def place(sample_id: int) -> tuple[str, int]:
+        index = indexes[sample_id >> 40]
+        row = sample_id & _ROW
+        fragment = int(np.searchsorted(index.starts, row, "right")) - 1
+        file = index.fragment(fragment).file
+        if index.connector.traits.scans == "listing":
+            inside = row - int(index.starts[fragment])
+            return index.files.name(min(file + inside, len(index.files) - 1)), 0
+        first = int(index.starts[int(np.searchsorted(index.fragments.file, file, "left"))])
+        return index.files.name(file), row - first
+
+    return place
 
 
 class Quarantine:
@@ -29,6 +47,7 @@ class Quarantine:
     def __init__(self, policy: ErrorPolicy, sources: Sequence[NumberedSource], errors: int = 0) -> None:
         self._policy, self.errors = policy, errors
         self._sources = {source.number: source for source in sources}
+        self._place = place_finder(sources)
         self._file: TextIO | None = None
 
     def add(self, bad: BadSample) -> None:
@@ -54,18 +73,6 @@ class Quarantine:
                 f"{self.errors} bad rows, and max_errors={self._policy.max_errors}. The last: {bad.error}",
                 file=file, row=row, hint="mend the data, or allow more with max_errors=",
             ) from bad.error  # fmt: skip
-
-    def _place(self, sample_id: int) -> tuple[str, int]:
-        """The file of a sample and its row in it."""
-        index = self._sources[sample_id >> 40].index
-        row = sample_id & _ROW
-        fragment = int(np.searchsorted(index.starts, row, "right")) - 1
-        file = index.fragment(fragment).file
-        if index.connector.traits.scans == "listing":
-            inside = row - int(index.starts[fragment])
-            return index.files.name(min(file + inside, len(index.files) - 1)), 0
-        first = int(index.starts[int(np.searchsorted(index.fragments.file, file, "left"))])
-        return index.files.name(file), row - first
 
     def close(self) -> None:
         """Close the file; may be called twice."""

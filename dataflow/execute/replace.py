@@ -28,7 +28,7 @@ class Replacer:
     stepped in, else -1.
     """
 
-    def __init__(self, bench: Bench, note: Callable[[BadSample], None]) -> None:
+    def __init__(self, bench: Bench, note: Callable[[int, BadSample], None]) -> None:
         self._bench, self._note = bench, note
 
     def __call__(self, block: Block, job: WindowJob) -> Block:
@@ -37,11 +37,15 @@ class Replacer:
             return marked
         window = job.window.resolve()
         for bad in block.bad:
-            self._note(bad)
+            # Of a zip, a row is delivered under the id of its first input, whichever was bad.
+            self._note(self._first_id(window, bad.origin), bad)
         mended = [self._replacement(bad, job, window) for bad in block.bad]
         whole = concat_blocks([marked, *mended])
         ordered = whole.take(np.argsort(whole.origin, kind="stable"))
         return Block(ordered.columns, ordered.ids, ordered.origin, owned=True, bad=block.bad)
+
+    def _first_id(self, window: Window, row: int) -> int:
+        return int(ids(self._bench.stream, _single(window, row)).flat[0])
 
     def _replacement(self, bad: BadSample, job: WindowJob, window: Window) -> Block:
         key = key_of(self._bench.seed, job.turn, "replace")
@@ -56,7 +60,7 @@ class Replacer:
                 as_ids=ids(self._bench.stream, _single(window, bad.origin)).ravel(),
             )  # fmt: skip
             if found.rows and not found.bad:
-                by = np.full(found.rows, ids(self._bench.stream, stepping_in).flat[0], np.int64)
+                by = np.full(found.rows, self._first_id(window, row), np.int64)
                 origin = np.full(found.rows, bad.origin)
                 return _marked(Block(found.columns, found.ids, origin, owned=True), by)
         raise DataError(

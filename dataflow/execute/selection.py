@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from threading import Lock
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from connectors.contract import Prunes
-from dataflow.errors import InternalError
+from dataflow.errors import DataError, InternalError
 from dataflow.execute.sample import read_positions
-from dataflow.graph.block import Block
 from dataflow.graph.node import NameRows, Node, Source, walk
 from dataflow.index.index import Index
 from dataflow.index.select import bits
@@ -21,6 +22,7 @@ from dataflow.order.stream import Stream
 __all__ = ["select_rows"]
 
 Int64s = npt.NDArray[np.int64]
+T = TypeVar("T")
 _ID_ROWS = (1 << 40) - 1
 # Rows evaluated at a time where no single source can be asked fragment by fragment.
 _PASS_ROWS = 1 << 16
@@ -44,8 +46,7 @@ def select_rows(node: Node, stream: Stream, compiler: _Numbers) -> Stream:
     keep = np.empty(inner.n, np.bool_)
     for start in range(0, inner.n, _PASS_ROWS):
         stop = min(inner.n, start + _PASS_ROWS)
-        block, _ = read_positions(basis, inner, start, stop, compiler.seed, node.kind)
-        keep[start:stop] = _kept(node, block, stop - start, named)
+        keep[start:stop] = _kept(node, basis, inner, (start, stop), compiler.seed, named)
     return streams.select(stream, keep)
 
 
@@ -55,23 +56,45 @@ def _by_fragment(node: Node, basis: Node, inner: Stream) -> npt.NDArray[np.uint8
         raise InternalError("a selection by fragment needs a source and a key.")
     index = source.index
     named = _namer(basis, inner)
-    possible = _possible(node, index)
+    # Footers are looked at only where the bitmap is not cached.
+    possible = _Once(lambda: _possible(node, index))
 
     def compute(fragment: int) -> npt.NDArray[np.bool_]:
         start, stop = int(index.starts[fragment]), int(index.starts[fragment + 1])
-        if possible is not None and not possible[fragment]:
+        some = possible()
+        if some is not None and not some[fragment]:
             return np.zeros(stop - start, np.bool_)
-        block, _ = read_positions(basis, inner, start, stop, 0, node.kind)
-        return _kept(node, block, stop - start, named)
+        return _kept(node, basis, inner, (start, stop), 0, named)
 
     return bits(index, node.selection_key, compute)
 
 
-def _kept(node: Node, block: Block, rows: int, named: NameRows) -> npt.NDArray[np.bool_]:
-    """Which of `rows` rows are kept; one that cannot be read is, so that the loader's policy decides about it."""
-    if block.rows == rows:
-        return node.selected(block, named)
-    keep = np.ones(rows, np.bool_)
+class _Once(Generic[T]):
+    """A value that is made when it is first asked for, whichever thread asks."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make, self._lock = make, Lock()
+        self._made: list[T] = []
+
+    def __call__(self) -> T:
+        with self._lock:
+            if not self._made:
+                self._made.append(self._make())
+            return self._made[0]
+
+
+def _kept(
+    node: Node, basis: Node, inner: Stream, bounds: tuple[int, int], seed: int, named: NameRows
+) -> npt.NDArray[np.bool_]:
+    """Which rows from position to position are kept.
+
+    One that cannot be read is, so that the loader's policy decides about it.
+    """
+    keep = np.ones(bounds[1] - bounds[0], np.bool_)
+    try:
+        block, _ = read_positions(basis, inner, *bounds, seed, node.kind)
+    except DataError:
+        return keep
     keep[block.origin] = node.selected(block, named)
     return keep
 

@@ -96,7 +96,9 @@ def make_setup(
     indexes = None if state is None else _saved_indexes(node, state)
     windows = None if state is None else [int(rows) for rows in state["windows"]]  # type: ignore[union-attr, arg-type]
     plan = compile_plan(node, seed, windows, indexes)
-    if options.errors.on_error == "skip":
+    # Leaving rows out shapes the order; replacing or raising does not.
+    skips = "skip" if options.errors.on_error == "skip" else "keep"
+    if skips == "skip":
         plan = replace(plan, program=replace(plan.program, keeps_rows=False))
     batching = _batching(batch_step.batch_sizes, world, state)
     steps = None
@@ -104,7 +106,7 @@ def make_setup(
         total = plan.stream.total
         steps = Steps(batching, [below(total, lane, batching.lanes) for lane in range(batching.lanes)])
         check_length(steps, world.size)
-    shape = order_shape(batch_step.input, plan, {"remainder": batching.remainder})
+    shape = order_shape(batch_step.input, plan, {"remainder": batching.remainder, "on_error": skips})
     if state is not None:
         compare_shape(state["shape"], shape)  # type: ignore[arg-type]
         if steps is not None:
@@ -164,21 +166,27 @@ def _chunk_rows(plan: Plan, options: LoaderOptions) -> int:
     if plan.output_window is not None:
         return plan.output_window
     chunk = plan.program.chunk or 1
-    wanted = int(min(_CHUNK_BYTES, options.memory_limit / 8) / plan.row_bytes)
+    # A replaced row is drawn from its window, which must then be the same whatever memory there is.
+    most = (
+        _CHUNK_BYTES if options.errors.on_error == "replace" else min(_CHUNK_BYTES, options.memory_limit / 8)
+    )
+    wanted = int(most / plan.row_bytes)
     return max(1, wanted // chunk) * chunk
 
 
 def _check_memory(setup: Setup) -> None:
     plan, options = setup.plan, setup.options
     lanes = setup.batching.lanes
-    here = lanes if setup.world.size == 1 else -(-lanes // setup.world.size) + (lanes % setup.world.size > 0)
+    world = setup.world.size
+    here = min(lanes, -(-lanes // world) + (lanes % world > 0))
     window = plan.stream.window
     rows = window if isinstance(window, int) else setup.chunk_rows
     rows = min(rows, -(-plan.stream.n // lanes) or 1)
-    needed = here * rows * plan.row_bytes + setup.overhead_bytes
+    # One window is read ahead while those of the lanes here are delivered.
+    needed = (here + 1) * rows * plan.row_bytes + setup.overhead_bytes
     if needed > options.memory_limit:
         raise PlanError(
-            f"{here} lanes x a window of {rows} rows x {plan.row_bytes:.0f} bytes, and "
+            f"{here} lanes and one window ahead x {rows} rows x {plan.row_bytes:.0f} bytes, and "
             f"{setup.overhead_bytes / 1e6:.0f} MB for {options.threads} readers, need {needed / 1e6:.0f} MB; "
             f"memory_limit is {options.memory_limit / 1e6:.0f} MB.",
             hint="use a smaller shuffle(window=...), fewer lanes, or a larger memory_limit",

@@ -50,7 +50,17 @@ def order_shape(below_batch: Node, plan: Plan, batching: Mapping[str, Json]) -> 
         fact = step.order_fact()
         if fact is not None:
             facts.setdefault(step.kind, []).append(fact)
+    facts["order of the steps"] = [_outline(below_batch)]
     return {name: _hashed(value) for name, value in sorted(facts.items())}
+
+
+def _outline(node: Node) -> Json:
+    """The steps that shape the order, each over those that feed it."""
+    feeds = [_outline(feed) for feed in node.inputs]
+    fact = node.order_fact()
+    if fact is None and len(feeds) == 1:
+        return feeds[0]
+    return [node.kind, fact, *feeds]
 
 
 def _hashed(value: object) -> str:

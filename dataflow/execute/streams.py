@@ -24,6 +24,14 @@ __all__ = ["Chain", "OpenStreams"]
 _MOST_ENDS = 256
 
 
+_Place = tuple[int, tuple[str, ...], int, int]
+
+
+def _place(index: Index, schema: pa.Schema, fragment: int, row: int) -> _Place:
+    """A row of a fragment as one reader sees it: another one of the same source may decode other columns."""
+    return id(index), tuple(schema.names), fragment, row
+
+
 @dataclass
 class _Paused:
     """A reader at source row `row`: decoded rows that nobody has taken yet, then the rest of the fragment."""
@@ -43,7 +51,7 @@ class OpenStreams:
 
     def __init__(self, slice_bytes: int, limit: int) -> None:
         self._slice_bytes, self._limit = slice_bytes, limit
-        self._paused: OrderedDict[tuple[int, int, int], _Paused] = OrderedDict()
+        self._paused: OrderedDict[_Place, _Paused] = OrderedDict()
         self._lock = threading.Lock()
 
     def read(self, index: Index, schema: pa.Schema, span: Span) -> Iterator[tuple[Chunk, int]]:
@@ -82,13 +90,13 @@ class OpenStreams:
     def _resume(self, index: Index, schema: pa.Schema, span: Span, rows: int) -> _Paused:
         """A reader of the whole rest of the fragment from the span's first row on."""
         with self._lock:
-            held = self._paused.pop((id(index), span.fragment, span.lo), None)
+            held = self._paused.pop(_place(index, schema, span.fragment, span.lo), None)
         first = int(index.starts[span.fragment])
         return held if held is not None else self._open(index, schema, span, span.lo - first, rows)
 
     def _pause(self, index: Index, schema: pa.Schema, span: Span, reader: _Paused) -> None:
         with self._lock:
-            self._paused[id(index), span.fragment, span.hi] = reader
+            self._paused[_place(index, schema, span.fragment, span.hi)] = reader
             while len(self._paused) > self._limit:
                 self._paused.popitem(last=False)
 
@@ -103,12 +111,14 @@ class Chain:
     goes on with. Used by one thread."""
 
     def __init__(self) -> None:
-        self._ends: OrderedDict[tuple[int, int, int], threading.Event] = OrderedDict()
+        self._ends: OrderedDict[_Place, threading.Event] = OrderedDict()
 
-    def link(self, source: int, span: Span) -> tuple[threading.Event | None, threading.Event]:
+    def link(
+        self, index: Index, schema: pa.Schema, span: Span
+    ) -> tuple[threading.Event | None, threading.Event]:
         """What the reader of a part waits for, and what it sets when it is done."""
-        before = self._ends.pop((source, span.fragment, span.lo), None)
-        done = self._ends[source, span.fragment, span.hi] = threading.Event()
+        before = self._ends.pop(_place(index, schema, span.fragment, span.lo), None)
+        done = self._ends[_place(index, schema, span.fragment, span.hi)] = threading.Event()
         while len(self._ends) > _MOST_ENDS:
             self._ends.popitem(last=False)
         return before, done

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from typing import NoReturn
+from pathlib import Path
+from typing import Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +16,23 @@ from dataflow.errors import DataError, StageError
 from dataflow.graph.block import BadSample, Block, Column
 from dataflow.graph.rows import listed
 
-__all__ = ["call_rows", "columns_view", "fail", "first_id", "function_name", "stage_error"]
+__all__ = [
+    "call_rows",
+    "columns_view",
+    "fail",
+    "first_id",
+    "forget_frames",
+    "function_name",
+    "stage_error",
+    "sub_number",
+]
+
+_PROJECT: Final = Path(__file__).parents[2]
+_NOT_THE_USERS: Final = (
+    f"{Path(os.__file__).parent}{os.sep}",
+    *(f"{_PROJECT / package}{os.sep}" for package in ("dataflow", "connectors", "loaders", "bench")),
+    "<frozen ",
+)
 
 
 def function_name(function: object) -> str:
@@ -24,11 +42,10 @@ def function_name(function: object) -> str:
 
 
 def stage_error(operator: str, error: Exception, *, sample_id: int | None = None) -> StageError | DataError:
-    """`error` as a StageError that names operator, sample and the line that raised; `error` is its cause."""
+    """`error` as a StageError that names operator, sample and the user's line; `error` is its cause."""
     if isinstance(error, StageError | DataError):
         return error
-    frames = traceback.extract_tb(error.__traceback__)
-    location = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    location = _location(error)
     row = "" if sample_id is None else f", sample {sample_id >> 40}:{sample_id & (1 << 40) - 1}"
     wrapped = StageError(
         f"{type(error).__name__}: {error}{row}",
@@ -40,12 +57,31 @@ def stage_error(operator: str, error: Exception, *, sample_id: int | None = None
     return wrapped
 
 
+def _location(error: Exception) -> str:
+    """The innermost line that raised and is in no library; where all are, the innermost."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if _is_the_users(frame.filename)] or frames
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else ""
+
+
+def _is_the_users(filename: str) -> bool:
+    installed = {"site-packages", "dist-packages"} & set(Path(filename).parts)
+    return not installed and not filename.startswith(_NOT_THE_USERS)
+
+
 def fail(operator: str, error: Exception, *, sample_id: int | None = None) -> NoReturn:
     """Raise `error` as `stage_error` makes it."""
     wrapped = stage_error(operator, error, sample_id=sample_id)
     if wrapped is error:
         raise error
     raise wrapped from error
+
+
+def forget_frames(error: BaseException | None) -> None:
+    """Drop the tracebacks of an error that is kept: their frames would keep whole windows in memory."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def call_rows(
@@ -71,6 +107,16 @@ def call_rows(
             )
             results.append(None)
     return results, bad
+
+
+def sub_number(block: Block, row: int) -> int:
+    """What tells a row apart from others of its sample: the sub-numbers of all flat_maps, as one number."""
+    if block.ids.ndim == 1:
+        return 0
+    number = 0
+    for part in block.ids[row, 1:].tolist():
+        number = (number << 20) + part & (1 << 64) - 1
+    return number
 
 
 def first_id(block: Block, row: int) -> int:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import pyarrow as pa
 
 from dataflow.errors import PlanError, near
 
-__all__ = ["check_columns", "check_new_names"]
+__all__ = ["RESERVED", "check_columns", "check_new_names"]
+
+# The columns that loaders add to batches.
+RESERVED: Final = frozenset({"__id__", "__valid__", "__replaced_by__"})
 
 
 def check_columns(operator: str, names: Iterable[str], schema: pa.Schema | None) -> None:
@@ -34,7 +38,7 @@ def check_new_names(operator: str, names: Iterable[str]) -> None:
     """The names that an operator gives are distinct and not reserved.
 
     Raises:
-        PlanError: two are equal, or one starts and ends with two underscores like ``__id__``.
+        PlanError: two are equal, or one is kept for batches, as ``__id__``.
     """
     seen: set[str] = set()
     for name in names:
@@ -42,6 +46,6 @@ def check_new_names(operator: str, names: Iterable[str]) -> None:
             raise PlanError(
                 f"{operator}: two columns would be called {name!r}.", hint="rename or drop one first"
             )
-        if name in ("__id__", "__valid__", "__replaced_by__"):
+        if name in RESERVED:
             raise PlanError(f"{operator}: the name {name!r} is kept for batches.", hint="choose another name")
         seen.add(name)

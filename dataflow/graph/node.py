@@ -207,6 +207,10 @@ class Node:
         """For a step that `selects`: what the pass that finds its kept rows evaluates."""
         raise InternalError(f"{self.kind} selects nothing.")
 
+    def with_basis(self, basis: Node) -> Node:
+        """A step that `selects`, which remembers what its pass evaluates: rules narrow only its input."""
+        raise InternalError(f"{self.kind} selects nothing.")
+
     @property
     def selection_key(self) -> str | None:
         """For a step that `selects`: a text that decides the result beside the data; None where none does."""

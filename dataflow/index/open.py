@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from connectors.contract import Connector, Json
+from connectors.contract import Chooses, Connector, Json
 from connectors.paths import Listing, Url, resolve
 from connectors.registry import choose
 from dataflow.index.build import build_index
@@ -53,6 +53,7 @@ def open_index(
     options = dict(storage_options or {})
     listing = resolve(url, options)
     connector = choose(format, listing.files)
+    listing = _taken(connector, listing)
     name = name or name_of(url)
     files = FileTable.of(listing.root, listing.files)
     key = _key(url, connector, listing, options)
@@ -105,6 +106,15 @@ def name_of(url: Url | Sequence[Url]) -> str:
         if stem:
             return stem
     return "source"
+
+
+def _taken(connector: Connector, listing: Listing) -> Listing:
+    """The listing without the files that the connector does not take, so that those never move a row."""
+    if not isinstance(connector, Chooses):
+        return listing
+    taken = tuple(info for info in listing.files if connector.takes(info.path))
+    # Where nothing is left the connector's own error says what it looked for.
+    return replace(listing, files=taken) if taken else listing
 
 
 def _load(place: Place, name: str, connector: Connector, listing: Listing) -> Index | None:

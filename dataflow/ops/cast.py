@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -16,16 +17,19 @@ from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
 
-__all__ = ["Cast", "data_type"]
+__all__ = ["Cast", "data_type", "type_name"]
 
 # The stubs of pyarrow know the members of an array or type only when its class is known statically.
 Kind: TypeAlias = Any
+
+_TENSOR = re.compile(r"(.+)\[(\d+(?:, *\d+)+)\]")
+_PRINTED_TENSOR = re.compile(r"extension<arrow\.fixed_shape_tensor\[value_type=(.+), shape=\[([\d,]+)\]\]>")
 
 
 def data_type(kind: str | pa.DataType) -> pa.DataType:
     """An Arrow type from its name: "int32", "float16", "string", "timestamp[us]", "list<int64>".
 
-    "int32[512]" is a fixed-size list. Whatever Arrow prints for one of these types is understood.
+    "int32[512]" is a fixed-size list, "uint8[32,32,3]" a fixed_shape_tensor. Whatever Arrow prints for one of these types is understood.
 
     Raises:
         PlanError: the name is unknown.
@@ -33,6 +37,9 @@ def data_type(kind: str | pa.DataType) -> pa.DataType:
     if isinstance(kind, pa.DataType):
         return kind
     text = str(kind).strip()
+    tensor = _PRINTED_TENSOR.fullmatch(text) or _TENSOR.fullmatch(text)
+    if tensor is not None:
+        return pa.fixed_shape_tensor(data_type(tensor[1]), [int(size) for size in tensor[2].split(",")])
     if text.startswith(("list<", "large_list<")) and text.endswith(">"):
         outer, inner = text[:-1].split("<", 1)
         item = data_type(inner.split(": ", 1)[-1])
@@ -50,8 +57,15 @@ def data_type(kind: str | pa.DataType) -> pa.DataType:
         return found
     except ValueError:
         raise PlanError(
-            f"{kind!r} is no type.", hint="use a name as 'int64', 'float16', 'string' or 'int32[512]'"
+            f"{kind!r} is no type.",
+            hint="use a name as 'int64', 'float16', 'string', 'int32[512]' or 'uint8[32,32,3]'",
         ) from None
+
+
+def type_name(kind: pa.DataType) -> str:
+    """The name of an Arrow type, as `data_type` understands it: what Arrow prints, but for tensors."""
+    tensor = _PRINTED_TENSOR.fullmatch(str(kind))
+    return str(kind) if tensor is None else f"{tensor[1]}[{tensor[2]}]"
 
 
 @register("cast")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -41,7 +41,12 @@ class Drop(Node):
         return pa.schema(left)
 
     def narrowed(self, wanted: frozenset[str]) -> Node:
-        return self.input
+        schema = self.input.schema
+        if schema is None:
+            return self
+        # Not every step below could be narrowed: what it still gives is dropped here.
+        left = tuple(name for name in self.columns if name in schema.names)
+        return replace(self, columns=left) if left else self.input
 
     def apply(self, block: Block, draw: Draw) -> Block:
         left = {name: column for name, column in block.columns.items() if name not in self.columns}

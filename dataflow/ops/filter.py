@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -138,19 +141,20 @@ class Filter(Node):
         function = callable(self.condition) and not isinstance(self.condition, pc.Expression)
         return Traits(
             kernel=not self.counted, keeps_rows=self.counted, selects=self.counted, filters=True,
-            holds_gil=function, reads=None if function else self._reads(),
+            holds_gil=function, reads=None if function else self._reads,
         )  # fmt: skip
 
+    @cached_property
     def _reads(self) -> frozenset[str] | None:
         # The columns that a counted one reads need not reach it: its own pass reads them.
         schema, expression = (self.selection_basis if self.counted else self.input).schema, self.expression
         return columns_read(expression, schema) if schema is not None and expression is not None else None
 
     def order_fact(self) -> Json:
-        return self.selection_key or function_name(self.condition)
+        return [self.selection_key or function_name(self.condition), self.counted]
 
     def counted_before(self) -> Node:
-        return replace(self, counted=True, basis=self.input)
+        return replace(self, counted=True)
 
     def needs(self, wanted: frozenset[str] | None) -> tuple[frozenset[str] | None, ...]:
         # The pass that finds the kept rows reads its own columns.
@@ -169,7 +173,14 @@ class Filter(Node):
     @property
     def selection_key(self) -> str | None:
         expression = self.expression
-        return None if expression is None else f"filter {expression}"
+        if expression is None:
+            return None
+        # What Arrow prints leaves out the middle of a long list of values; its serialised form is exact.
+        digest = hashlib.blake2b(pickle.dumps(expression, protocol=4), digest_size=16).hexdigest()
+        return f"filter {digest}"
+
+    def with_basis(self, basis: Node) -> Node:
+        return replace(self, basis=basis)
 
     def selected(self, block: Block, named: NameRows) -> npt.NDArray[np.bool_]:
         mask, bad = self.keeps(block)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from connectors.contract import Json
 from dataflow.errors import PlanError, StageError
 from dataflow.graph.block import BadSample, Block
-from dataflow.graph.calls import call_rows, first_id, function_name
+from dataflow.graph.calls import call_rows, first_id, function_name, sub_number
 from dataflow.graph.columns import check_new_names
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node, Traits
@@ -104,8 +104,8 @@ class FlatMap(Node):
     def _call(self, block: Block, draw: Draw) -> tuple[list[list[Row]], list[BadSample]]:
         extra: Iterable[tuple[object, ...]] = ()
         if self.rng:
-            subs = block.ids[:, -1] if block.ids.ndim > 1 else np.zeros(block.rows, np.int64)
-            extra = [(draw.generator(first_id(block, row), int(subs[row])),) for row in range(block.rows)]
+            rows = range(block.rows)
+            extra = [(draw.generator(first_id(block, row), sub_number(block, row)),) for row in rows]
         results, bad = call_rows(
             lambda row, *more: self._listed(self.function(row, *more)), block, self._name, extra
         )

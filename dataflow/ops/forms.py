@@ -18,7 +18,7 @@ from dataflow.graph.arguments import FindFunction, Form, Misfit, arguments_of, c
 from dataflow.graph.calls import function_name
 from dataflow.graph.expression import read_expression, written_expression
 from dataflow.graph.functions import function_reference
-from dataflow.ops.cast import data_type
+from dataflow.ops.cast import data_type, type_name
 
 __all__ = ["CONDITION", "FORMAT", "FUNCTION", "SCHEMA", "STORAGE_OPTIONS", "URLS", "settled_terms"]
 
@@ -27,12 +27,12 @@ _SECRET = re.compile("key|secret|token|pass|cred", re.IGNORECASE)
 
 
 def _write_schema(schema: pa.Schema) -> Json:
-    types = {field.name: str(field.type) for field in schema}
+    types = {field.name: type_name(field.type) for field in schema}
     if _read_schema(types) != schema:
         raise PlanError(
             f"the schema {{{', '.join(f'{f.name}: {f.type}' for f in schema)}}} has a type or a not-null mark "
             "that no type name says.",
-            hint="use types as 'int64', 'list<int32>' or 'int32[512]' that may be null",
+            hint="use types as 'int64', 'list<int32>', 'int32[512]' or 'uint8[32,32,3]' that may be null",
         )
     return plain(types)
 

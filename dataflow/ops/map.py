@@ -13,7 +13,7 @@ from connectors.contract import Json
 from connectors.tensors import shape_of
 from dataflow.errors import PlanError, StageError
 from dataflow.graph.block import BadSample, Block, Column, as_arrow
-from dataflow.graph.calls import call_rows, columns_view, fail, first_id, function_name
+from dataflow.graph.calls import call_rows, columns_view, fail, first_id, function_name, sub_number
 from dataflow.graph.columns import check_new_names
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node, Traits
@@ -180,8 +180,7 @@ class Map(Node):
 
 
 def _generator(block: Block, row: int, draw: Draw) -> np.random.Generator:
-    sub = int(block.ids[row, -1]) if block.ids.ndim > 1 else 0
-    return draw.generator(first_id(block, row), sub)
+    return draw.generator(first_id(block, row), sub_number(block, row))
 
 
 def _added(schema: pa.Schema, made: pa.Schema) -> pa.Schema:

@@ -18,7 +18,7 @@ from connectors.paths import Listing
 from connectors.store import Store
 from dataflow.errors import InternalError, PlanError
 from dataflow.graph.arguments import PLAIN, Argument, arguments_of, written
-from dataflow.graph.columns import check_columns
+from dataflow.graph.columns import RESERVED, check_columns
 from dataflow.graph.node import Node, Source, Traits
 from dataflow.graph.registry import register
 from dataflow.index.build import build_index
@@ -115,12 +115,17 @@ def _source_arguments() -> tuple[Argument, ...]:
 @register("read")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Read(Node):
-    """The rows of a source, in file order; `columns` are those that the pipeline needs, None for all."""
+    """The rows of a source, in file order; `columns` are those that the pipeline needs, None for all.
+
+    A column whose name is kept for batches, as ``__id__``, is refused, or left out where the pipeline has
+    `chosen` others.
+    """
 
     feeds: ClassVar[int | None] = 0
 
     data: Source
     columns: tuple[str, ...] | None = None
+    chosen: bool = False
 
     @classmethod
     def arguments(cls) -> tuple[Argument, ...]:
@@ -133,15 +138,20 @@ class Read(Node):
     @classmethod
     def from_arguments(cls, inputs: tuple[Node, ...], values: Mapping[str, Any]) -> Node:
         source = {name: value for name, value in values.items() if name not in ("columns", "filter")}
-        made: Node = cls(data=FileSource(**source))
+        columns = values.get("columns")
+        chosen = columns is not None and RESERVED.isdisjoint(columns)
+        made: Node = cls(data=FileSource(**source), chosen=chosen)
         if values.get("filter") is not None:
             made = Filter(inputs=(made,), condition=values["filter"])
-        if values.get("columns") is not None:
-            made = Select(inputs=(made,), columns=values["columns"])
+        if columns is not None:
+            made = Select(inputs=(made,), columns=columns)
         return made
 
     def written(self) -> dict[str, Json]:
         columns: list[Json] = list(self.columns or ())
+        if self.chosen and not columns and not RESERVED.isdisjoint(self.data.index.schema.names):
+            # Without them, what reads the spec would not know that others were chosen.
+            columns = [name for name in self.data.index.schema.names if name not in RESERVED]
         return {**self.data.written(), **({"columns": columns} if columns else {})}
 
     @property
@@ -163,7 +173,14 @@ class Read(Node):
 
     def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
         schema = self.data.index.schema
+        kept = [name for name in schema.names if name not in RESERVED]
+        if self.columns is None and (self.chosen or len(kept) == len(schema.names)):
+            return pa.schema([schema.field(name) for name in kept], schema.metadata)
         if self.columns is None:
-            return schema
+            raise PlanError(
+                f"read: the source {self.data!r} has a column "
+                f"{next(name for name in schema.names if name in RESERVED)!r}, a name kept for batches.",
+                hint="rename it at the source, or leave it out with columns=",
+            )
         check_columns("read", self.columns, schema)
         return pa.schema([schema.field(name) for name in self.columns])

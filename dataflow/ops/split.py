@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -58,6 +58,10 @@ class Split(Node):
     low: float
     high: float
     by: str = "id"
+    basis: Node | None = field(default=None, repr=False)
+
+    def with_basis(self, basis: Node) -> Node:
+        return replace(self, basis=basis)
 
     @property
     def traits(self) -> Traits:
@@ -76,7 +80,7 @@ class Split(Node):
 
     @property
     def selection_basis(self) -> Node:
-        return self.input
+        return self.basis if self.basis is not None else self.input
 
     @property
     def selection_key(self) -> str | None:

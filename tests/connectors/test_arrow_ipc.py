@@ -249,10 +249,13 @@ def test_a_file_is_opened_by_arrow_once_for_all_its_batches(
     connector = ArrowIpc()
     opened, schema, fragments = scanned(path, connector)
     times: list[int] = []
-    real = pa.ipc.open_file
-    monkeypatch.setattr(
-        pa.ipc, "open_file", lambda *args, **options: times.append(1) or real(*args, **options)
-    )
+    real: Any = pa.ipc.open_file
+
+    def opening(*args: Any, **options: Any) -> Any:
+        times.append(1)
+        return real(*args, **options)
+
+    monkeypatch.setattr(pa.ipc, "open_file", opening)
     chunks = [c for f in fragments for c in connector.read(opened, f, schema, 0, f.rows, 10)]
     assert pa.Table.from_batches([chunk.batch for chunk in chunks]) == TABLE
     assert len(fragments) == 3
@@ -266,5 +269,5 @@ def test_bytes_in_the_other_order_are_left_to_arrows_own_reader(
     monkeypatch.setattr(
         pa.ipc, "read_record_batch", lambda *_: pytest.fail("read without a look at the order")
     )
-    monkeypatch.setattr(connectors.arrow_ipc.sys, "byteorder", "little" if sys.byteorder == "big" else "big")
+    monkeypatch.setattr(sys, "byteorder", "little" if sys.byteorder == "big" else "big")
     assert table_of(path) == TABLE

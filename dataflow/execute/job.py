@@ -38,8 +38,8 @@ class Bench:
     """What every job of a loader works with: the program, where it runs, and where its memory comes from.
 
     `range_rows` is the number of rows that operators get at a time; `tolerant` says that bad rows are not the
-    end (on_error is "skip" or "replace").
-    `place` gives the file and the row in it of a sample id. `late` says that whoever takes blocks puts their rows in order (see gather.py).
+    end (on_error is "skip" or "replace"). `place` gives the file and the row in it of a sample id. `late` says
+    that whoever takes blocks puts their rows in order (see gather.py).
     """
 
     program: Program
@@ -245,12 +245,12 @@ class WindowJob:
 
     def _restricted(self, block: Block) -> Block:
         """Without the rows that were only there to fill a block of a batched function."""
+        if self.bench.tolerant:
+            for sample in block.bad:
+                forget_frames(sample.error)
         if self.bench.program.chunk is None:
             return block
         bad: tuple[BadSample, ...] = tuple(sample for sample in block.bad if self._delivers(sample.origin))
-        if self.bench.tolerant:
-            for sample in bad:
-                forget_frames(sample.error)
         keep = block.origin >= self._first
         if self._needed is not None:
             keep &= self._needed[block.origin]

@@ -37,7 +37,7 @@ from dataflow.execute.state import base_state, check_state
 from dataflow.execute.streams import OpenStreams
 from dataflow.execute.trace import Recorder
 from dataflow.graph.block import BadSample, Block
-from dataflow.graph.draw import Draw
+from dataflow.graph.draw import Draw, Turn
 from dataflow.graph.node import Node
 from dataflow.options import LoaderOptions, World
 
@@ -47,7 +47,6 @@ T = TypeVar("T")
 # Delivered batches whose state can still be asked for.
 _KEPT_STATES = 64
 _RANGE_BYTES = 2 << 20
-_MOST_NOTES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +223,7 @@ class Loader(Generic[T]):
         assert running is not None
         if self._setup.batching.remainder == "pad" and batch.valid is None:
             batch = replace(batch, valid=np.ones(batch.rows, np.bool_))
-        for bad in (*batch.bad, *running.replaced_in(batch)):
+        for bad in (*batch.bad, *running.replaced_in(epoch, batch)):
             self._quarantine.add(bad)
         with self._meters.busy("deliver") as stage:
             stage.rows = batch.rows
@@ -329,7 +328,8 @@ class _Running:
         options, plan = setup.options, setup.plan
         remote = any(not source.index.store.is_local for source in plan.sources)
         self._pools = ThreadPools(options.threads, remote=remote)
-        self._replaced: dict[int, deque[BadSample]] = {}
+        self._replaced: dict[int, dict[int, deque[BadSample]]] = {}
+        self._passes = plan.stream.passes
         self._zipped = len(plan.stream.inputs)
         self._streams = OpenStreams(setup.slice_bytes, limit=2 * setup.batching.lanes + 2)
         range_rows = max(1, min(1024, int(_RANGE_BYTES / plan.row_bytes)))
@@ -358,29 +358,32 @@ class _Running:
             self.ahead = Ahead(dealt.run(place.epoch, place.step, at), self._let_go)
         _OPEN.add(self)
 
-    def _note(self, sample: int, bad: BadSample) -> None:
-        self._replaced.setdefault(sample, deque()).append(bad)
-        while len(self._replaced) > _MOST_NOTES:
-            # Rows that other ranks deliver, or nobody because an operator leaves them out.
-            del self._replaced[next(iter(self._replaced))]
+    def _note(self, sample: int, turn: Turn, bad: BadSample) -> None:
+        epoch = cast(int, turn) // self._passes
+        self._replaced.setdefault(epoch, {}).setdefault(sample, deque()).append(bad)
 
-    def replaced_in(self, batch: HostBatch) -> list[BadSample]:
+    def replaced_in(self, epoch: int, batch: HostBatch) -> list[BadSample]:
         """The bad rows in whose place others stand in a batch; of the rows that one row became, the first tells."""
         if batch.replaced is None:
             return []
+        for past in [number for number in self._replaced if number < epoch]:
+            # Rows that other ranks delivered, or nobody: an operator or the remainder left them out.
+            del self._replaced[past]
         real = batch.replaced >= 0
         if batch.valid is not None:
             real &= batch.valid
         flat = batch.ids.reshape(batch.rows, -1)
         real &= (flat[:, self._zipped :] == 0).all(axis=1)
-        found = []
+        noted = self._replaced.get(epoch, {})
+        found: list[BadSample] = []
         for sample in flat[real, 0].tolist():
-            # A row is bad again in every pass; each time was noted, in the order of the passes.
-            noted = self._replaced.get(sample)
-            if noted:
-                found.append(noted.popleft())
-                if not noted:
-                    del self._replaced[sample]
+            # A row is bad again in every pass, and may be so in every input of a zip: each was noted.
+            waiting = noted.get(sample)
+            if waiting:
+                first = waiting.popleft()
+                found.append(first)
+                while waiting and waiting[0].origin == first.origin and waiting[0].id != first.id:
+                    found.append(waiting.popleft())
         return found
 
     def _let_go(self) -> None:

@@ -13,6 +13,7 @@ from math import lcm
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dataflow.errors import DataError, InternalError
@@ -22,6 +23,8 @@ from dataflow.graph.calls import fail, first_id, stage_error
 from dataflow.graph.draw import Draw, Turn
 from dataflow.graph.node import Node, walk
 from dataflow.index.index import Index
+
+Int64s = npt.NDArray[np.int64]
 
 __all__ = ["Group", "Program", "Turned", "compile_program"]
 
@@ -112,11 +115,10 @@ def _emptied(block: Block, node: Node) -> Block:
     if node.schema is None:
         raise InternalError(f"the columns of {node.label()} are not known.")
     columns = {field.name: pa.array([], field.type) for field in node.schema}
-    ids = (
-        block.ids
-        if not node.traits.many
-        else np.column_stack([block.ids.reshape(0, -1), np.zeros(0, np.int64)])
-    )
+    ids = block.ids
+    if node.traits.many:
+        axes = 1 if ids.ndim == 1 else ids.shape[1]
+        ids = np.zeros((0, axes + 1), np.int64)
     return Block(columns, ids, block.origin, bad=block.bad)
 
 
@@ -136,7 +138,7 @@ def _guarded(node: Node, block: Block, draw: Draw, isolate: bool) -> Block:
     except Exception as error:
         if not isolate and node.traits.holds_gil:
             # A user's function is not run again to find the row: the error is due with the first of them.
-            wrapped = stage_error(node.kind, error)
+            wrapped = stage_error(node.title, error)
             samples = zip(
                 block.origin.tolist(), block.ids.reshape(block.rows, -1)[:, 0].tolist(), strict=True
             )
@@ -144,11 +146,11 @@ def _guarded(node: Node, block: Block, draw: Draw, isolate: bool) -> Block:
             empty = _emptied(block.slice(0, 0), node)
             return Block(empty.columns, empty.ids, empty.origin, bad=bad_rows)
         if node.traits.whole_window or block.rows == 0:
-            fail(node.kind, error, sample_id=first_id(block, 0) if block.rows == 1 else None)
+            fail(node.title, error, sample_id=first_id(block, 0) if block.rows == 1 else None)
         if block.rows == 1:
             sample = first_id(block, 0)
             bad = BadSample(
-                int(block.origin[0]), sample, node.kind, stage_error(node.kind, error, sample_id=sample)
+                int(block.origin[0]), sample, node.kind, stage_error(node.title, error, sample_id=sample)
             )
             empty = _emptied(block.slice(0, 0), node)
             return Block(empty.columns, empty.ids, empty.origin, bad=(bad,))
@@ -168,10 +170,19 @@ class _Union:
         shaped = [_conformed(block, self.schema) for block in blocks if block.rows] or [
             _conformed(blocks[0], self.schema)
         ]
-        whole = concat_blocks(shaped)
+        axes = max(1 if block.ids.ndim == 1 else block.ids.shape[1] for block in shaped)
+        whole = concat_blocks([replace(block, ids=_with_axes(block.ids, axes)) for block in shaped])
         # Each origin comes from one feed, whose order among equal origins a stable sort keeps.
         merged = whole.take(np.argsort(whole.origin, kind="stable")) if len(shaped) > 1 else whole
         return Block(merged.columns, merged.ids, merged.origin, owned=merged.owned, bad=bad)
+
+
+def _with_axes(ids: Int64s, axes: int) -> Int64s:
+    """Ids of a branch without flat_map beside those of one with: its sub-numbers are 0."""
+    if axes == 1:
+        return ids
+    flat = ids.reshape(len(ids), 1 if ids.ndim == 1 else ids.shape[1])
+    return np.column_stack([flat, np.zeros((len(ids), axes - flat.shape[1]), np.int64)])
 
 
 def _conformed(block: Block, schema: pa.Schema) -> Block:

@@ -11,6 +11,7 @@ from dataflow.errors import DataError, InternalError
 from dataflow.execute.job import Bench, WindowJob
 from dataflow.execute.sample import run_window
 from dataflow.graph.block import BadSample, Block, concat_blocks
+from dataflow.graph.draw import Turn
 from dataflow.order.philox import draws, key_of
 from dataflow.order.windows import Span, Window, ids
 
@@ -28,7 +29,7 @@ class Replacer:
     stepped in, else -1.
     """
 
-    def __init__(self, bench: Bench, note: Callable[[int, BadSample], None]) -> None:
+    def __init__(self, bench: Bench, note: Callable[[int, Turn, BadSample], None]) -> None:
         self._bench, self._note = bench, note
 
     def __call__(self, block: Block, job: WindowJob) -> Block:
@@ -38,8 +39,10 @@ class Replacer:
         window = job.window.resolve()
         for bad in block.bad:
             # Of a zip, a row is delivered under the id of its first input, whichever was bad.
-            self._note(self._first_id(window, bad.origin), bad)
-        mended = [self._replacement(bad, job, window) for bad in block.bad]
+            self._note(self._first_id(window, bad.origin), job.turn, bad)
+        # A row that failed in several inputs of a zip is replaced once.
+        rows = {bad.origin: bad for bad in block.bad}
+        mended = [self._replacement(bad, job, window) for bad in rows.values()]
         whole = concat_blocks([marked, *mended])
         ordered = whole.take(np.argsort(whole.origin, kind="stable"))
         return Block(ordered.columns, ordered.ids, ordered.origin, owned=True, bad=block.bad)

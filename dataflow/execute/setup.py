@@ -109,6 +109,11 @@ def make_setup(
     shape = order_shape(batch_step.input, plan, {"remainder": batching.remainder, "on_error": skips})
     if state is not None:
         compare_shape(state["shape"], shape)  # type: ignore[arg-type]
+        if (steps is None) != ("cursors" in state):
+            raise PlanError(
+                "the state is of a run whose lengths were known, and here they are not, or the other way round.",
+                hint="use the pipeline that saved it",
+            )
         if steps is not None:
             check_place(state, steps.count)
     slice_bytes = max(1 << 20, min(_SLICE_BYTES, options.memory_limit // (8 * options.threads)))

@@ -240,6 +240,11 @@ class Node:
         """The kernel: a block of rows in, a block of rows out. Pure; runs on any thread."""
         raise InternalError(f"{self.kind} has no kernel.")
 
+    @property
+    def title(self) -> str:
+        """The step in an error: its name, with that of its function where it has one."""
+        return self.kind
+
     def label(self) -> str:
         """The step as one line of text: its name and the arguments that differ from their defaults."""
         shown = []

@@ -29,7 +29,8 @@ _PRINTED_TENSOR = re.compile(r"extension<arrow\.fixed_shape_tensor\[value_type=(
 def data_type(kind: str | pa.DataType) -> pa.DataType:
     """An Arrow type from its name: "int32", "float16", "string", "timestamp[us]", "list<int64>".
 
-    "int32[512]" is a fixed-size list, "uint8[32,32,3]" a fixed_shape_tensor. Whatever Arrow prints for one of these types is understood.
+    "int32[512]" is a fixed-size list, "uint8[32,32,3]" a fixed_shape_tensor. Whatever Arrow prints for one of
+    these types is understood.
 
     Raises:
         PlanError: the name is unknown.

@@ -83,10 +83,10 @@ class FlatMap(Node):
             raise bad[0].error
         if not rows:
             raise PlanError(
-                f"{self._name} returned no row for the first {block.rows} rows: its columns are unknown.",
+                f"{self.title} returned no row for the first {block.rows} rows: its columns are unknown.",
                 hint="give schema={...}",
             )
-        return infer_schema(rows, self._name)
+        return infer_schema(rows, self.title)
 
     def apply(self, block: Block, draw: Draw) -> Block:
         groups, bad = self._call(block, draw)
@@ -98,7 +98,7 @@ class FlatMap(Node):
         return Block(columns, ids, block.origin[source], owned=True, bad=(*block.bad, *bad))
 
     @property
-    def _name(self) -> str:
+    def title(self) -> str:
         return f"flat_map({function_name(self.function)})"
 
     def _call(self, block: Block, draw: Draw) -> tuple[list[list[Row]], list[BadSample]]:
@@ -107,21 +107,21 @@ class FlatMap(Node):
             rows = range(block.rows)
             extra = [(draw.generator(first_id(block, row), sub_number(block, row)),) for row in rows]
         results, bad = call_rows(
-            lambda row, *more: self._listed(self.function(row, *more)), block, self._name, extra
+            lambda row, *more: self._listed(self.function(row, *more)), block, self.title, extra
         )
         return [cast(list[Row], result) if result is not None else [] for result in results], bad
 
     def _listed(self, result: object) -> list[Mapping[str, object]]:
         if isinstance(result, Mapping) or not isinstance(result, Iterable):
             raise StageError(
-                f"returned {type(result).__name__}, not a list of rows.", operator=self._name,
+                f"returned {type(result).__name__}, not a list of rows.", operator=self.title,
                 hint="return a list of dicts, or yield them",
             )  # fmt: skip
         rows = list(result)
         for row in rows:
             if not isinstance(row, Mapping):
                 raise StageError(
-                    f"returned a list with a {type(row).__name__}, not a dict.", operator=self._name,
+                    f"returned a list with a {type(row).__name__}, not a dict.", operator=self.title,
                     hint="return a list of dicts",
                 )  # fmt: skip
         return rows

@@ -115,7 +115,7 @@ class Map(Node):
         rows = [cast(Row, result) for result in results if result is not None]
         if not rows:
             raise bad[0].error
-        return infer_schema(rows, self._name)
+        return infer_schema(rows, self.title)
 
     def apply(self, block: Block, draw: Draw) -> Block:
         kept = block
@@ -132,16 +132,16 @@ class Map(Node):
         return kept.with_columns(columns, owned=not self.add and not self.batched)
 
     @property
-    def _name(self) -> str:
+    def title(self) -> str:
         return f"map({function_name(self.function)})"
 
     def _call_rows(self, block: Block, draw: Draw) -> tuple[list[object], list[BadSample]]:
         extra = [(_generator(block, row, draw),) for row in range(block.rows)] if self.rng else []
-        results, bad = call_rows(self.function, block, self._name, extra)
+        results, bad = call_rows(self.function, block, self.title, extra)
         failed = {sample.origin for sample in bad}
         for place, result in enumerate(results):
             if not isinstance(result, Mapping) and int(block.origin[place]) not in failed:
-                raise _wrong_result(self._name, result)
+                raise _wrong_result(self.title, result)
         return results, bad
 
     def _call_block(self, block: Block, draw: Draw) -> dict[str, Column]:
@@ -149,13 +149,13 @@ class Map(Node):
         try:
             result = self.function(columns_view(block), *extra)
         except Exception as error:
-            fail(self._name, error)
+            fail(self.title, error)
         if not isinstance(result, Mapping):
-            raise _wrong_result(self._name, result)
+            raise _wrong_result(self.title, result)
         schema = self.declared
         if schema is not None and set(result) != set(schema.names):
             raise StageError(
-                f"returned the columns {sorted(result)}, not {sorted(schema.names)}.", operator=self._name,
+                f"returned the columns {sorted(result)}, not {sorted(schema.names)}.", operator=self.title,
                 hint="return the same columns for every block",
             )  # fmt: skip
         names = schema.names if schema is not None else list(result)
@@ -169,12 +169,12 @@ class Map(Node):
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise StageError(
                 f"the values returned for {name!r} are no column{f' of {kind}' if kind else ''}: {error}",
-                operator=self._name, hint="return an array, or a list with one entry a row",
+                operator=self.title, hint="return an array, or a list with one entry a row",
             ) from error  # fmt: skip
         if len(column) != rows:
             raise StageError(
                 f"returned {len(column)} values for column {name!r}, and got {rows} rows.",
-                operator=self._name, hint="return one value a row; use flat_map to change the number of rows",
+                operator=self.title, hint="return one value a row; use flat_map to change the number of rows",
             )  # fmt: skip
         return column
 

@@ -125,7 +125,7 @@ class Read(Node):
 
     data: Source
     columns: tuple[str, ...] | None = None
-    chosen: bool = False
+    chosen: bool = field(default=False, repr=False)
 
     @classmethod
     def arguments(cls) -> tuple[Argument, ...]:
@@ -174,13 +174,14 @@ class Read(Node):
     def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
         schema = self.data.index.schema
         kept = [name for name in schema.names if name not in RESERVED]
-        if self.columns is None and (self.chosen or len(kept) == len(schema.names)):
-            return pa.schema([schema.field(name) for name in kept], schema.metadata)
-        if self.columns is None:
+        if self.columns is None and len(kept) == len(schema.names):
+            return schema
+        if self.columns is None and not self.chosen:
             raise PlanError(
                 f"read: the source {self.data!r} has a column "
                 f"{next(name for name in schema.names if name in RESERVED)!r}, a name kept for batches.",
                 hint="rename it at the source, or leave it out with columns=",
             )
-        check_columns("read", self.columns, schema)
-        return pa.schema([schema.field(name) for name in self.columns])
+        columns = kept if self.columns is None else self.columns
+        check_columns("read", columns, schema)
+        return pa.schema([schema.field(name) for name in columns])

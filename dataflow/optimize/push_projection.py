@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dataflow.graph.node import Node
+from dataflow.ops.select import Select
 
 __all__ = ["narrow_to", "push_projection"]
 
@@ -21,6 +24,18 @@ def narrow_to(node: Node, columns: Wanted) -> Node:
 
 
 def _narrowed(node: Node, wanted: Wanted) -> Node:
-    feeds = zip(node.inputs, node.needs(wanted), strict=True)
-    made = node.over(*[_narrowed(feed, needed) for feed, needed in feeds])
+    feeds = [_narrowed(feed, needed) for feed, needed in zip(node.inputs, node.needs(wanted), strict=True)]
+    schema = node.schema
+    if node.traits.joins and not node.traits.pairs and wanted is not None and schema is not None:
+        names = [name for name in schema.names if name in wanted]
+        feeds = [_exactly(feed, names) for feed in feeds]
+    made = node.over(*feeds)
     return made if wanted is None else made.narrowed(wanted)
+
+
+def _exactly(node: Node, names: Sequence[str]) -> Node:
+    """The columns `names` of a step: not every step can be narrowed, and what is joined must be alike."""
+    schema = node.schema
+    if schema is None or set(schema.names) == set(names):
+        return node
+    return Select(inputs=(node,), columns=tuple(names))

@@ -302,3 +302,15 @@ def test_storage_options_reach_the_filesystem(tmp_path: Path) -> None:
     put(tmp_path, "a/x.pq", "a/y.pq")
     options = {"path": str(tmp_path), "target_protocol": "file"}
     assert resolve("dir://a", options).names() == ["x.pq", "y.pq"]
+
+
+def test_hidden_names_are_no_near_matches_unless_a_hidden_one_is_wanted(tmp_path: Path) -> None:
+    put(tmp_path, ".secret", "_SUCCESS", *(f"file{k}" for k in range(12)))
+    with pytest.raises(ConnectorError) as caught:
+        resolve(tmp_path / "nope.parquet")
+    assert ".secret" not in caught.value.hint
+    assert "_SUCCESS" not in caught.value.hint
+    assert caught.value.hint.count("'file") == 8
+    with pytest.raises(ConnectorError) as caught:
+        resolve(tmp_path / ".secrte")
+    assert "did you mean '.secret'" in caught.value.hint

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -284,6 +286,79 @@ def test_replace_behind_row_changing_operators_keeps_going(kind: Kind) -> None:
     assert not {3, 21} & set(_values(found))
 
 
+def _fails_at(column: str, *bad: int) -> Any:
+    def one(row: Row) -> Row:
+        if row[column] in bad:
+            raise ValueError(f"{row[column]} is bad")
+        return row
+
+    return one
+
+
+@pytest.mark.parametrize("failing", [("x",), ("y",), ("x", "y")])
+def test_replace_puts_one_whole_row_in_whichever_inputs_of_a_zip_fail(
+    tmp_path: Path, failing: tuple[str, ...]
+) -> None:
+    sides = []
+    for name in ("x", "y"):
+        side = fragments([8] * 5, column=name)
+        sides.append(side.map(_fails_at(name, 3), schema={name: "int64"}) if name in failing else side)
+    with _loader(flow.zip(*sides).batch(4), "replace", tmp_path / "bad.jsonl") as loader:
+        found = list(loader)
+        assert loader.state_dict()["errors"] == len(failing)  # each is a row of a source of its own
+    first = found[0]
+    assert first["__id__"][:, 0].tolist() == [0, 1, 2, 3]
+    stand_in = int(first["__replaced_by__"][3])
+    assert stand_in not in (-1, 3)
+    assert first["x"].tolist() == first["y"].tolist() == [0, 1, 2, stand_in]
+    assert _values(found[1:]) == list(range(4, 40))
+    lines = _lines(tmp_path / "bad.jsonl")
+    assert sorted(line["id"] >> 40 for line in lines) == [("x", "y").index(name) for name in failing]
+    assert {line["row"] for line in lines} == {3}
+
+
+def test_replace_of_a_row_whose_outputs_lie_across_batches_counts_it_with_the_first_of_them(
+    tmp_path: Path,
+) -> None:
+    check = _fails_at("x", 3)
+
+    def four(row: Row) -> list[Row]:
+        check(row)
+        return [{"x": int(row["x"]) * 10 + place} for place in range(4)]
+
+    pipe = fragments([8] * 5).flat_map(four, schema={"x": "int64"}).batch(7)
+    with _loader(pipe, "replace", tmp_path / "bad.jsonl") as loader:
+        found, errors = [], []
+        for batch in loader:
+            found.append(batch)
+            errors.append(loader.state_dict()["errors"])
+    # 160 outputs; those of row 3 are the 12th to the 15th, in batches 1 and 2.
+    assert errors == [0, *[1] * 21]
+    values = _values(found)
+    by = [value for batch in found for value in batch.get("__replaced_by__", np.full(7, -1)).tolist()]
+    (stand_in,) = set(by) - {-1}
+    assert [place for place, value in enumerate(by) if value >= 0] == [12, 13, 14, 15]
+    want = [10 * x + place for x in range(40) for place in range(4)]
+    want[12:16] = [10 * stand_in + place for place in range(4)]
+    assert values == want[: len(values)]
+    assert [line["row"] for line in _lines(tmp_path / "bad.jsonl")] == [3]
+
+
+@pytest.mark.parametrize("shuffle", [None, "full"])
+def test_replacements_do_not_depend_on_the_memory_there_is(shuffle: Any) -> None:
+    source = flow.from_columns({"x": np.arange(2000), "wide": np.zeros((2000, 100))})
+    if shuffle is not None:
+        source = source.shuffle(shuffle)
+    bad = range(3, 2000, 50)
+    pipe = source.map(_fails_at("x", *bad), schema={"x": "int64", "wide": "float64[100]"}).batch(50)
+
+    def run(limit: str) -> list[list[int]]:
+        with pipe.loader(output="numpy", on_error="replace", memory_limit=limit, threads=1) as loader:
+            return [batch["x"].tolist() for batch in loader]
+
+    assert run("8MB") == run("1GB")
+
+
 # ---- budget
 
 
@@ -349,6 +424,53 @@ def test_a_bad_line_of_a_file_is_named_with_its_file_and_row(tmp_path: Path) -> 
         assert len(_values(list(loader))) == 20
     with _loader(pipe, "raise") as loader, pytest.raises(DataError, match=r"b\.jsonl"):
         list(loader)
+
+
+def _with_a_corrupt_group(path: Path) -> flow.Pipeline:
+    """Rows 0 to 399 in row groups of 100, of which the second cannot be decoded."""
+    pq.write_table(
+        pa.table({"x": np.arange(400), "y": np.arange(400) % 7}),
+        path,
+        row_group_size=100,
+        use_dictionary=False,
+    )
+    content = bytearray(path.read_bytes())
+    for column in range(2):
+        chunk = pq.ParquetFile(path).metadata.row_group(1).column(column)
+        start = chunk.data_page_offset
+        content[start : start + 40] = b"\xff" * 40
+    path.write_bytes(content)
+    return flow.read(path)
+
+
+@pytest.mark.parametrize("condition", [[("x", ">=", 10)], [("y", "!=", 9), ("x", ">=", 10)]])
+def test_a_filter_leaves_rows_that_it_cannot_read_to_the_policy(tmp_path: Path, condition: Any) -> None:
+    pipe = _with_a_corrupt_group(tmp_path / "a.parquet").filter(condition).batch(10, remainder="keep")
+    good = [*range(10, 100), *range(200, 400)]
+    with _loader(pipe, "skip", tmp_path / "bad.jsonl") as loader:
+        assert _values(list(loader)) == good
+    assert {line["file"] for line in _lines(tmp_path / "bad.jsonl")} == {"a.parquet"}
+    with _loader(pipe, "replace") as loader:
+        found = list(loader)
+    by = [value for batch in found for value in batch.get("__replaced_by__", np.full(10, -1)).tolist()]
+    assert len(_values(found)) == 390
+    assert set(_values(found)) <= set(good)
+    assert [place for place, value in enumerate(by) if value >= 0] == list(range(90, 190))
+
+
+def test_raise_behind_a_filter_delivers_what_is_in_front_of_the_rows_that_it_cannot_read(
+    tmp_path: Path,
+) -> None:
+    pipe = _with_a_corrupt_group(tmp_path / "a.parquet").filter([("x", ">=", 10)]).batch(10)
+    with _loader(pipe, "raise") as loader, pytest.raises(DataError, match=r"a\.parquet"):
+        list(loader)
+
+
+def test_rows_that_statistics_rule_out_are_never_bad(tmp_path: Path) -> None:
+    pipe = _with_a_corrupt_group(tmp_path / "a.parquet").filter([("x", ">=", 200)]).batch(10)
+    with _loader(pipe, "skip", max_errors=0) as loader:
+        assert _values(list(loader)) == list(range(200, 400))
+        assert loader.state_dict()["errors"] == 0
 
 
 # ---- arguments

@@ -8,15 +8,29 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
 import pytest
 from recipes import Recipe, Row, fragments, loaders
 
 from dataflow.errors import LoaderClosed
+from dataflow.execute.buffers import BufferPool
+from dataflow.execute.compile import compile_plan
+from dataflow.execute.job import Bench, WindowJob
 from dataflow.execute.loader import Loader
+from dataflow.execute.metrics import Meters
+from dataflow.execute.quarantine import place_finder
+from dataflow.execute.streams import OpenStreams
+from dataflow.order.epoch import EpochOrder
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 KNOWN = Recipe(parts=((400,),), window=16, batch=4, lanes=2)
 UNKNOWN = Recipe(parts=((400,),), window=16, batch=4, lanes=2, function="filter")
@@ -263,3 +277,115 @@ def test_stopping_a_generator_around_a_loader_ends_its_threads() -> None:
     next(running)
     running.close()  # type: ignore[attr-defined]
     assert _ours() == []
+
+
+class _HeldPools:
+    """Pools whose reads wait in a queue until a test runs or cancels them; all else runs at once."""
+
+    threads = 1
+
+    def __init__(self) -> None:
+        self.queue: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self.closed = False
+
+    def plan(self, task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future: Future[T] = Future()
+        try:
+            future.set_result(task(*args, **kwargs))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+    compute = plan
+
+    def read(self, task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        if self.closed:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        future: Future[T] = Future()
+        self.queue.append((future, lambda: task(*args, **kwargs)))
+        return future
+
+    def close(self, *, wait: bool = True) -> None:
+        self.closed = True
+
+    def run_all(self) -> None:
+        """Run what waits on a thread of its own, which must come to an end."""
+
+        def work() -> None:
+            while self.queue:
+                future, task = self.queue.popleft()
+                try:
+                    future.set_result(task())
+                except BaseException as error:
+                    future.set_exception(error)
+
+        # Not to be waited for when the test fails.
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(20)
+        assert not thread.is_alive(), "a read waits for one that never runs"
+
+
+def _two_linked_windows(pools: _HeldPools) -> list[WindowJob]:
+    """Windows of 8 rows of one fragment: the reader of the second goes on where that of the first ends."""
+    plan = compile_plan(fragments((16,), cheap=False).shuffle(8).node, 0)
+    bench = Bench(
+        program=plan.program, stream=plan.stream, seed=0, pools=pools, memory=BufferPool(1 << 20),
+        streams=OpenStreams(1 << 20, limit=4), meters=Meters(), range_rows=8, range_bytes=1 << 20, tolerant=False,
+        late=False, place=place_finder(plan.sources),
+    )  # fmt: skip
+    order = EpochOrder(plan.stream, seed=0, lanes=1, turn=0, chunk_rows=8)
+    jobs = [WindowJob(bench, window, 0, None) for window in order.windows(0)]
+    assert len(jobs) == 2
+    return jobs
+
+
+def _values(job: WindowJob) -> list[int]:
+    return sorted(value for block in job.blocks() for value in np.asarray(block.columns["x"]).tolist())
+
+
+def test_reads_that_follow_one_another_give_their_rows() -> None:
+    pools = _HeldPools()
+    jobs = _two_linked_windows(pools)
+    for job in jobs:
+        job.start()
+    pools.run_all()
+    assert sorted(_values(jobs[0]) + _values(jobs[1])) == list(range(16))
+
+
+def test_a_read_does_not_wait_for_one_that_was_dropped_when_the_pool_was_closed() -> None:
+    pools = _HeldPools()
+    first, second = _two_linked_windows(pools)
+    first.start()
+    second.start()
+    dropped, _ = pools.queue.popleft()
+    assert dropped.cancel()
+    pools.run_all()
+    with pytest.raises(CancelledError):
+        _values(first)
+    # Cancelled too, or read from its first row on: but at an end.
+    with suppress(CancelledError):
+        assert len(_values(second)) == 8
+
+
+def test_a_read_does_not_wait_for_one_that_the_pool_refused() -> None:
+    pools = _HeldPools()
+    first, second = _two_linked_windows(pools)
+    pools.closed = True
+    first.start()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        _values(first)
+    pools.closed = False
+    second.start()
+    pools.run_all()
+    assert len(_values(second)) == 8
+
+
+def test_a_read_does_not_wait_for_one_of_a_window_that_was_given_up() -> None:
+    pools = _HeldPools()
+    first, second = _two_linked_windows(pools)
+    first.start()
+    second.start()
+    first.cancel()
+    pools.run_all()
+    assert len(_values(second)) == 8

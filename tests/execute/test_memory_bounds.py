@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from recipes import KEEPING, Recipe, loaders
 
 import dataflow as flow
 from dataflow.errors import PlanError
+from dataflow.options import OnError
 
 
 @pytest.mark.parametrize("function", [*KEEPING, "filter", "flat_map"])
@@ -35,7 +37,7 @@ def test_nothing_is_kept_of_epochs_that_are_over(function: str) -> None:
 
 def test_a_window_that_does_not_fit_is_a_plan_error_with_the_figures() -> None:
     wide = flow.from_columns({"x": np.zeros((2000, 1000))}).shuffle(2000).batch(8, lanes=4)
-    with pytest.raises(PlanError, match=r"4 lanes x a window of .* rows x .* bytes") as caught:
+    with pytest.raises(PlanError, match=r"4 lanes and one window ahead x .* rows x .* bytes") as caught:
         wide.loader(memory_limit="8MB", threads=1)
     assert "memory_limit" in caught.value.hint
     assert "shuffle" in caught.value.hint
@@ -67,3 +69,56 @@ def test_prefetch_past_the_end_is_bounded_when_nobody_consumes() -> None:
             last = len(calls)
             idle.wait(0.3)
         assert len(calls) < 2 * 4000
+
+
+class _Bad(ValueError):
+    """An error that a test can count."""
+
+
+@pytest.mark.parametrize("remainder", ["drop", "keep"])
+def test_bad_rows_that_were_replaced_and_never_delivered_are_forgotten(remainder: Any) -> None:
+    raised: weakref.WeakSet[_Bad] = weakref.WeakSet()
+
+    def one(row: dict[str, Any]) -> dict[str, Any]:
+        if row["x"] % 10 == 3:
+            error = _Bad("bad")
+            raised.add(error)
+            raise error
+        return row
+
+    pipe = flow.from_columns({"x": np.arange(100)}).map(one, schema={"x": "int64"}).filter(lambda row: True)
+    alive = []
+    with pipe.batch(60, remainder=remainder).loader(on_error="replace", threads=1, prefetch=2) as loader:
+        for _ in range(4):
+            for _ in range(10):
+                assert list(loader)
+            gc.collect()
+            alive.append(len(raised))
+    # What is made ahead is a few epochs; behind `drop`, 4 of the 10 of each epoch are never delivered.
+    assert alive[-1] <= alive[0] + 40
+
+
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+@pytest.mark.parametrize("several", [False, True], ids=["map", "flat_map and shuffle"])
+def test_an_error_that_somebody_keeps_keeps_no_rows(on_error: OnError, several: bool) -> None:
+    raised: list[_Bad] = []
+    rows: list[weakref.ref[Any]] = []
+
+    def one(row: dict[str, Any]) -> dict[str, Any]:
+        if row["x"] == 3:
+            rows.append(weakref.ref(row["wide"]))
+            raised.append(_Bad("bad"))
+            raise raised[-1]
+        return row
+
+    schema = {"x": "int64", "wide": "float64[8]"}
+    source = flow.from_columns({"x": np.arange(40), "wide": np.zeros((40, 8))})
+    if several:
+        made = source.flat_map(lambda row: [one(row)], schema=schema).shuffle(20)
+    else:
+        made = source.map(one, schema=schema)
+    with made.batch(10, remainder="keep").loader(on_error=on_error, output="numpy", threads=1) as loader:
+        assert list(loader)
+    gc.collect()
+    assert raised
+    assert [row for row in rows if row() is not None] == []

@@ -15,6 +15,7 @@ from recipes import CHANGING, KEEPING, Recipe, Row, delivered, fragments, json_c
 
 import dataflow as flow
 from dataflow.errors import PlanError
+from dataflow.options import OnError
 
 State = dict[str, Any]
 
@@ -425,3 +426,110 @@ def test_states_of_different_runs_and_no_states_do_not_merge() -> None:
         flow.merge_states([one, {**two, "shape": {}}])
     with pytest.raises(PlanError, match="nothing"):
         flow.merge_states([])
+
+
+# ---- a state of another order whose steps look alike
+
+
+def _small(row: Row) -> bool:
+    return bool(row["x"] < 60)
+
+
+def _refused(
+    saved: flow.Pipeline,
+    other: flow.Pipeline,
+    named: str,
+    *,
+    before: OnError = "raise",
+    now: OnError = "raise",
+) -> None:
+    """A state of `saved` is refused by `other`, which names what differs, and is accepted by `saved`."""
+
+    def state_of() -> State:
+        with saved.loader(output="numpy", on_error=before) as loader:
+            running = iter(loader)
+            for _ in range(3):
+                next(running)
+            state = json_copy(loader.state_dict())
+            following = next(running)["x"].tolist()
+        with saved.loader(output="numpy", on_error=before) as loader:
+            loader.load_state_dict(state)
+            assert next(iter(loader))["x"].tolist() == following
+        return state
+
+    state = state_of()
+    with other.loader(output="numpy", on_error=now) as loader:
+        with pytest.raises(PlanError, match=named) as caught:
+            loader.load_state_dict(state)
+        assert caught.value.hint
+        assert (loader.epoch, loader.step) == (0, 0)
+
+
+@pytest.mark.parametrize("function", ["map", "filter"])
+def test_leaving_bad_rows_out_is_part_of_the_order_and_replacing_them_is_not(function: str) -> None:
+    pipe = Recipe(parts=((200,),), function=function, batch=10).pipe()
+    _refused(pipe, pipe, "on_error", before="skip", now="raise")
+    _refused(pipe, pipe, "on_error", before="raise", now="skip")
+    _refused(pipe, pipe, "on_error", before="skip", now="replace")
+    _, states = _run(pipe, epochs=1)
+    with pipe.loader(on_error="replace") as loader:
+        loader.load_state_dict(states[2])
+        assert loader.step == 3
+
+
+def test_a_filter_that_is_counted_is_another_order_than_one_that_is_not() -> None:
+    plain = fragments((200,)).filter(_small)
+    counted = plain.counted().batch(10, lanes=2)
+    _refused(plain.batch(10, lanes=2), counted, "filter")
+    _refused(counted, plain.batch(10, lanes=2), "filter")
+
+
+def test_the_same_steps_in_another_order_are_another_order_of_rows() -> None:
+    rows = fragments((100,))
+    one, other = rows.skip(30).take(50).batch(10), rows.take(50).skip(30).batch(10)
+    _refused(one, other, "steps")
+    numbered = fragments((100,), first=1000)
+    _refused(
+        flow.concat(rows.take(50), numbered).batch(10),
+        flow.concat(rows, numbered.take(50)).batch(10),
+        "steps",
+    )
+    _refused(
+        flow.concat(rows, numbered).take(120).batch(10),
+        flow.concat(rows, numbered.take(120)).batch(10),
+        "steps",
+    )
+
+
+def test_steps_that_keep_rows_and_columns_may_stand_anywhere() -> None:
+    rows = fragments((100,))
+    saved = rows.take(60).shuffle(7).batch(10)
+    whole, states = _run(saved, epochs=1)
+    changed = (
+        rows.cast({"x": "int64"}).take(60).map(lambda row: row, schema={"x": "int64"}).shuffle(7).select("x")
+    )
+    rest, _ = _resumed(changed.batch(10), states[1], 4)
+    assert rest == whole[2:]
+
+
+def test_conditions_that_differ_in_the_middle_of_a_long_list_are_different_filters() -> None:
+    one = list(range(100))
+    other = [*one[:50], 150, *one[51:]]
+    rows = fragments((200,))
+    _refused(rows.filter([("x", "in", one)]).batch(10), rows.filter([("x", "in", other)]).batch(10), "filter")
+
+
+@pytest.mark.parametrize("function", ["none", "filter"])
+def test_a_state_with_the_place_of_another_kind_of_run_is_a_plan_error(function: str) -> None:
+    saved = Recipe(parts=((40,),), function=function, batch=4).pipe()
+    (loader,) = loaders(saved, 1)
+    with loader:
+        next(iter(loader))
+        state = json_copy(loader.state_dict())
+        if function == "filter":
+            state = {name: value for name, value in state.items() if name not in ("cursors", "turn")}
+        else:
+            state |= {"cursors": [[4, 0]], "turn": 0}
+        with pytest.raises(PlanError) as caught:
+            loader.load_state_dict(state)
+        assert caught.value.hint

@@ -207,3 +207,16 @@ def test_formats_come_back_with_their_options() -> None:
         assert options["name"] == connector.name
         assert FORMAT.read(json.loads(json.dumps(options)), lambda _: print) == connector
     assert written_read(flow.read("nowhere/*", format=Tar())) == {"url": "nowhere/*", "format": "tar"}
+
+
+def test_a_tensor_of_several_axes_comes_back_by_its_shape(
+    data: Path, tmp_path: Path, functions: Callable[[str], Callable[..., object]]
+) -> None:
+    schema = pa.schema({"image": pa.fixed_shape_tensor(pa.uint8(), (32, 32, 3))})
+    pipe = flow.read(data / "*.parquet").map(functions("double"), schema=schema)
+    spec = pipe.to_spec()
+    assert '{"image": "uint8[32,32,3]"}' in json.dumps(spec)
+    for kind in ("yaml", "json"):
+        again = through_text(spec, tmp_path, kind)
+        assert again.to_spec() == spec
+        assert again.schema == schema

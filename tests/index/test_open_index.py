@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from lines_format import Lines, listed, opened, scanned, write_lines
 
+from connectors.folder import Folder
 from connectors.store import Store
 from dataflow.errors import ConnectorError, DataError
 from dataflow.index import Index, build_index, codec, find_files, open_index
@@ -390,3 +391,25 @@ def test_credentials_do_not_decide_which_cached_index_is_found(folder: Path, pri
 )
 def test_a_source_is_named_after_its_url(url: str | list[str] | Path, name: str) -> None:
     assert name_of(url) == name
+
+
+def images(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(name.encode())
+
+
+def test_files_that_the_connector_does_not_take_are_not_in_the_index(tmp_path: Path) -> None:
+    images(tmp_path, "a/1.jpg", "a/1.txt", "a/2.jpg", "a/0.txt", "b/1.jpg")
+    index = open_index(tmp_path, format=Folder())
+    assert index.files.names.to_pylist() == ["a/1.jpg", "a/2.jpg", "b/1.jpg"]
+    assert index.rows == len(index.files)
+    images(tmp_path, "a/3.txt")
+    assert_same(open_index(tmp_path, format=Folder()), index)
+
+
+def test_a_listing_of_which_nothing_is_taken_says_which_endings_it_looked_for(tmp_path: Path) -> None:
+    images(tmp_path, "a.txt", "b.txt")
+    with pytest.raises(DataError, match=r"none of the 2 files ends in .*\.jpg") as caught:
+        open_index(tmp_path, format=Folder())
+    assert "suffixes" in caught.value.hint

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from gathered import rows
 
@@ -56,3 +60,60 @@ def test_a_column_that_a_step_in_front_took_away_is_not_there() -> None:
     for pipe in (_source().select("image"), _source().drop("label"), _source().rename({"label": "class"})):
         with pytest.raises(PlanError, match="no column 'label'"):
             pipe.select("label")
+
+
+@pytest.mark.parametrize(
+    ("step", "left"),
+    [
+        (lambda pipe: pipe.map(lambda row: {"c": 7}, add=True, schema={"c": "int64"}).drop("label"),
+         {"image": 1, "name": "a", "c": 7}),
+        (lambda pipe: pipe.map(lambda row: {"c": 7}, add=True, schema={"c": "int64"}).drop("c", "label"),
+         {"image": 1, "name": "a"}),
+        (lambda pipe: pipe.map(lambda row: {"c": 7, "d": 8}, schema={"c": "int64", "d": "int64"}).drop("d"),
+         {"c": 7}),
+        (lambda pipe: pipe.nulls("label", mask=True).drop("label__mask"), {"image": 1, "label": 3, "name": "a"}),
+        (lambda pipe: pipe.nulls("label", mask=True).drop("label", "name"), {"image": 1, "label__mask": True}),
+        (lambda pipe: pipe.cast({"label": "int32"}).drop("image", "label"), {"name": "a"}),
+        (lambda pipe: flow.zip(pipe, flow.from_columns({"c": [7, 8]}).map(dict, schema={"c": "int64"})).drop("c"),
+         {"image": 1, "label": 3, "name": "a"}),
+        (lambda pipe: flow.concat(pipe.drop("name"), pipe.drop("name").map(dict, schema={"image": "int64", "label": "int64"}))
+         .drop("label"), {"image": 1}),
+        (lambda pipe: pipe.flat_map(lambda row: [{"c": 7, "d": 8}], schema={"c": "int64", "d": "int64"}).drop("d"),
+         {"c": 7}),
+    ],
+)  # fmt: skip
+def test_a_column_that_a_step_made_can_be_dropped_behind_it(step: Any, left: dict[str, Any]) -> None:
+    pipe = step(_source())
+    found = rows(pipe)[0]
+    assert list(found) == list(left)
+    # What stands beside a null is null or false, as the step says.
+    assert {name: value for name, value in found.items() if name != "label__mask"} == {
+        name: value for name, value in left.items() if name != "label__mask"
+    }
+    assert pipe.batch(1).explain()
+
+
+@pytest.mark.parametrize("name", ["__id__", "__valid__", "__replaced_by__"])
+def test_a_source_column_with_a_name_of_a_batch_is_refused_unless_left_out(tmp_path: Path, name: str) -> None:
+    pq.write_table(pa.table({name: [7, 8, 9], "x": [1, 2, 3]}), tmp_path / "a.parquet")
+    url = tmp_path / "a.parquet"
+    refused: list[Callable[[], flow.Pipeline]] = [
+        lambda: flow.read(url).batch(2),
+        lambda: flow.read(url).rename({name: "y"}),
+        lambda: flow.read(url, columns=[name, "x"]),
+        lambda: flow.from_columns({name: [1]}).batch(1),
+    ]
+    for written in refused:
+        with pytest.raises(PlanError, match=name) as caught:
+            written()
+        assert "columns=" in caught.value.hint
+    assert rows(flow.read(url, columns=["x"])) == [{"x": 1}, {"x": 2}, {"x": 3}]
+    odd = flow.read(url, columns=["x"], filter=lambda row: bool(row["x"] % 2))
+    assert rows(odd) == [{"x": 1}, {"x": 3}]
+    again = flow.load_spec(flow.read(url, columns=["x"]).to_spec())
+    assert rows(again) == [{"x": 1}, {"x": 2}, {"x": 3}]
+
+
+def test_a_pipeline_is_not_iterated_itself() -> None:
+    with pytest.raises(TypeError, match=r"not iterable: call \.loader\(\)"):
+        list(_source().batch(2))

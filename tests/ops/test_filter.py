@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from gathered import numbers, rows, values
 from hypothesis import given, settings
@@ -160,3 +162,47 @@ def test_counted_behind_a_random_or_multiplying_operator_is_a_plan_error() -> No
         with pytest.raises(PlanError, match="counted") as caught:
             pipe.counted()
         assert "in front" in caught.value.hint
+
+
+@pytest.mark.parametrize("as_terms", [True, False])
+@pytest.mark.parametrize("kind", [int, str])
+def test_conditions_whose_long_lists_differ_only_in_the_middle_keep_different_rows(
+    tmp_path: Path, as_terms: bool, kind: type[int] | type[str]
+) -> None:
+    one = [kind(value) for value in range(100)]
+    other = [*one[:50], kind(300), *one[51:]]
+    pq.write_table(pa.table({"x": [kind(value) for value in range(400)]}), tmp_path / "a.parquet")
+
+    def kept(listed: list[Any]) -> list[Any]:
+        # Made anew each time, so that what is kept on disk of the one may be found for the other.
+        condition: Any = [("x", "in", listed)] if as_terms else pc.field("x").isin(listed)
+        return values(flow.read(tmp_path / "a.parquet").filter(condition))
+
+    assert kept(one) == one
+    assert kept(other) == [*one[:50], *one[51:], kind(300)]
+    assert kept(one) == one
+
+
+def test_counted_works_behind_a_function_whose_columns_are_not_known() -> None:
+    pipe = numbers().map(lambda row: {"y": row["x"] + 1}).filter(lambda row: row["y"] % 5 == 0).counted()
+    assert pipe.count() == 4
+    assert values(pipe, "y") == [5, 10, 15, 20]
+
+
+def test_counted_behind_counted_reads_the_columns_of_both() -> None:
+    source = flow.from_columns({"x": np.arange(30), "y": np.arange(30) % 2, "z": np.arange(30) % 3})
+    once = source.filter(lambda row: row["y"] == 0).counted()
+    twice = once.filter(lambda row: row["z"] == 0).counted().select("x")
+    assert values(twice) == [0, 6, 12, 18, 24]
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_count_says_that_a_function_failed(batched: bool) -> None:
+    def keep(given: dict[str, Any]) -> Any:
+        if np.any(given["x"] == 7):
+            raise ValueError("boom")
+        return given["x"] >= 0
+
+    with pytest.raises(StageError, match="ValueError: boom") as caught:
+        numbers(5000).filter(keep, batched=batched).count()
+    assert caught.value.hint

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from gathered import numbers, rows, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dataflow as flow
 from dataflow.errors import PlanError, StageError
 
 Row = dict[str, Any]
@@ -115,3 +117,48 @@ def test_full_shuffles_and_second_shuffles_behind_it_are_plan_errors() -> None:
 def test_no_function_is_a_plan_error_when_written() -> None:
     with pytest.raises(PlanError, match="no function"):
         numbers().flat_map([1])  # type: ignore[arg-type]
+
+
+def test_every_output_has_a_random_stream_of_its_own_at_every_level() -> None:
+    def twice(row: Row) -> list[Row]:
+        return [{"x": row["x"]}] * 2
+
+    def drawn(row: Row, rng: np.random.Generator) -> Row:
+        return {"drawn": rng.integers(1 << 60)}
+
+    def drawn_twice(row: Row, rng: np.random.Generator) -> list[Row]:
+        return [{"drawn": rng.integers(1 << 60)} for _ in range(2)]
+
+    one = {"x": "int64"}
+    nested = numbers(4).flat_map(twice, schema=one).flat_map(twice, schema=one)
+    single = values(nested.map(drawn, rng=True, schema={"drawn": "int64"}), "drawn")
+    assert len(set(single)) == len(single) == 16
+    again = values(nested.flat_map(drawn_twice, rng=True, schema={"drawn": "int64"}), "drawn")
+    assert len(set(again)) == len(again) == 32
+    beside = flow.zip(numbers(4), numbers(4, column="y")).flat_map(twice, schema=one)
+    zipped = values(beside.map(drawn, rng=True, schema={"drawn": "int64"}), "drawn")
+    assert len(set(zipped)) == len(zipped) == 8
+
+
+def test_a_shuffle_mixes_the_outputs_of_every_level_and_of_a_zip() -> None:
+    def three(row: Row) -> list[Row]:
+        return [{"x": int(row["x"]) * 3 + place} for place in range(3)]
+
+    one = {"x": "int64"}
+    beside = flow.zip(numbers(40), numbers(40, column="y"))
+    for source in (numbers(40), beside):
+        pipe = source.flat_map(three, schema=one).flat_map(three, schema=one).shuffle(40)
+        found = values(pipe)
+        assert sorted(found) == list(range(360))
+        # Outputs of one row, and of one output, lie apart: by chance about 3 of 359 pairs stay in place.
+        assert sum(later - former == 1 for former, later in pairwise(found)) < 20
+
+
+def test_rows_of_other_columns_than_the_schema_are_a_stage_error_that_names_the_function() -> None:
+    def wrong(row: Row) -> list[Row]:
+        return [{"x": row["x"]}]
+
+    for schema in (SCHEMA, {"copy": "int64"}):
+        with pytest.raises(StageError, match="wrong") as caught:
+            rows(numbers().flat_map(wrong, schema=schema))
+        assert caught.value.hint

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from gathered import numbers, rows, values
 from hypothesis import given, settings
@@ -98,3 +100,57 @@ def test_inputs_that_do_not_fit_are_plan_errors_that_say_what_to_do(pipe: Any, n
     with pytest.raises(PlanError, match=f"(?s){named}") as caught:
         pipe().batch(1).loader()
     assert caught.value.hint
+
+
+def _large_group(folder: Path) -> flow.Pipeline:
+    """A row group that is read in many parts, each going on with the decoder of the part before."""
+    rows_ = np.arange(600)
+    table = pa.table({"a": rows_, "b": rows_ * 2, "c": rows_ * 3})
+    pq.write_table(table, folder / "a.parquet", row_group_size=600)
+    return flow.read(folder / "a.parquet")
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_one_source_zipped_with_itself_may_give_other_columns_each_time(tmp_path: Path, lanes: int) -> None:
+    source = _large_group(tmp_path)
+    pipe = flow.zip(
+        source.select("a"), source.select("b"), source.select("c"), source.select("a").rename({"a": "d"})
+    )
+    with pipe.shuffle(20).batch(30, lanes=lanes).loader(output="numpy", threads=2) as loader:
+        batches = list(loader)
+    whole = {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+    assert sorted(whole["a"].tolist()) == list(range(600))
+    assert (whole["b"] == 2 * whole["a"]).all()
+    assert (whole["c"] == 3 * whole["a"]).all()
+    assert (whole["d"] == whole["a"]).all()
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_one_source_behind_itself_may_give_other_columns_each_time(tmp_path: Path, lanes: int) -> None:
+    source = _large_group(tmp_path)
+    plain = source.select("a")
+    made = source.select("b").map(lambda row: {"a": row["b"] + 10_000}, schema={"a": "int64"})
+    pipe = flow.concat(plain, made).shuffle(20).batch(24, lanes=lanes)
+    with pipe.loader(output="numpy", threads=2) as loader:
+        found = sorted(value for batch in loader for value in batch["a"].tolist())
+    assert found == [*range(600), *range(10_000, 11_200, 2)]
+
+
+@pytest.mark.parametrize(
+    "choose",
+    [lambda pipe: pipe.select("a"), lambda pipe: pipe.drop("b"), lambda pipe: pipe.shuffle(3).select("a")],
+)
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda pipe: pipe.map(dict, schema={"a": "int64", "b": "int64"}),
+        lambda pipe: pipe.flat_map(lambda row: [row], schema={"a": "int64", "b": "int64"}),
+        lambda pipe: pipe.nulls("b", mask=True).drop("b__mask"),
+    ],
+)
+def test_columns_are_chosen_behind_inputs_of_which_one_needs_them_all(step: Any, choose: Any) -> None:
+    source = flow.from_columns({"a": [1, 2], "b": [3, 4]})
+    for pipe in (flow.concat(source, step(source)), flow.concat(step(source), source)):
+        found = rows(choose(pipe))
+        assert sorted(row["a"] for row in found) == [1, 1, 2, 2]
+        assert all(row.keys() == {"a"} for row in found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import groupby
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 import dataflow as flow
 from dataflow.errors import PlanError, StageError
+from dataflow.ops.cast import data_type, type_name
 
 Row = dict[str, Any]
 
@@ -219,3 +221,43 @@ def test_a_function_that_gets_no_row_says_to_give_a_schema() -> None:
     with pytest.raises(PlanError, match="gets no row") as caught:
         pipe.loader()
     assert "schema" in caught.value.hint
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_tensor_of_several_axes_is_declared_by_its_shape(batched: bool) -> None:
+    def image(row: Row) -> Row:
+        return {"image": np.full((*np.shape(row["x"]), 2, 4, 3), 7, np.uint8)}
+
+    pipe = numbers().map(image, schema={"image": "uint8[2,4,3]"}, batched=batched)
+    assert pipe.schema == pa.schema({"image": pa.fixed_shape_tensor(pa.uint8(), (2, 4, 3))})
+    with pipe.batch(4).loader(output="numpy") as loader:
+        batch = next(iter(loader))
+    assert batch["image"].shape == (4, 2, 4, 3)
+    assert (batch["image"] == 7).all()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.fixed_shape_tensor(pa.uint8(), (32, 32, 3)),
+        pa.fixed_shape_tensor(pa.float16(), (2, 2)),
+        pa.list_(pa.list_(pa.uint8(), 3), 2),
+    ],
+)
+def test_the_name_of_a_type_and_what_arrow_prints_give_the_type(kind: pa.DataType) -> None:
+    assert data_type(type_name(kind)) == kind
+    assert data_type(str(kind)) == kind
+
+
+def test_an_exception_from_inside_a_library_names_the_users_line() -> None:
+    def broken(row: Row) -> Row:
+        return {"x": json.loads("{")}
+
+    def shaped(row: Row) -> Row:
+        return {"x": np.stack([])}
+
+    for function in (broken, shaped):
+        with pytest.raises(StageError) as caught:
+            values(numbers().map(function, schema={"x": "int64"}))
+        line = function.__code__.co_firstlineno + 1
+        assert caught.value.location == f"{__file__}:{line}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dataflow as flow
+from connectors.folder import Folder
 from dataflow.errors import PlanError
 
 HALVES = {"a": 0.5, "b": 0.5}
@@ -88,3 +90,40 @@ def test_wrong_shares_and_columns_fail_when_written(parts: Any, by: str, named: 
     with pytest.raises(PlanError, match=named) as caught:
         numbers().split(parts, by=by)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        lambda pipe: pipe.select("x"),
+        lambda pipe: pipe.drop("user"),
+        lambda pipe: pipe.rename({"user": "who"}).select("x"),
+        lambda pipe: pipe.filter([("y", ">=", 0)]).select("x"),
+        lambda pipe: pipe.map(lambda row: {"x": row["x"]}, schema={"x": "int64"}),
+        lambda pipe: pipe.split(HALVES, by="id")["a"].select("x"),
+    ],
+)
+def test_the_column_that_splits_need_not_be_delivered(behind: Any) -> None:
+    rows_ = np.arange(300)
+    pipe = flow.from_columns({"x": rows_, "user": rows_ % 17, "y": rows_ % 2})
+    part = pipe.split({"a": 0.6, "b": 0.4}, by="user")["a"]
+    whole = {row["x"]: row["user"] for row in rows(part)}
+    found = values(behind(part))
+    assert found
+    assert found == [x for x in whole if x in set(found)]
+    assert {x % 17 for x in found} <= set(whole.values())
+    assert not {"user", "who"} & rows(behind(part))[0].keys()
+
+
+def test_files_of_other_suffixes_move_no_row_to_the_other_part(tmp_path: Path) -> None:
+    def kept() -> set[str]:
+        parts = flow.read(tmp_path, format=Folder()).split(HALVES, by="id")
+        return {str(row["path"]) for row in rows(parts["a"])}
+
+    for number in range(8):
+        (tmp_path / f"{number}.jpg").write_bytes(b"x")
+        (tmp_path / f"{number}.txt").write_bytes(b"a caption")
+    before = kept()
+    assert before
+    (tmp_path / "00.jpg").write_bytes(b"x")
+    assert kept() - {"00.jpg"} == before

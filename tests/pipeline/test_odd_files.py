@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dataflow as flow
+from connectors.folder import Folder
 from connectors.jsonl import Jsonl
 from dataflow import DataError, PlanError
 
@@ -198,3 +199,20 @@ def test_lists_whose_offsets_begin_far_behind_zero_are_exact() -> None:
         pipe = flow.from_arrow(pa.table({"v": column}))
         assert [v.tolist() for v in numpy(pipe, "v", 2)] == [[90, 91, 92], [], list(range(93, 99))]
         assert [v.tolist() for v in numpy(pipe.skip(1), "v", 2)] == [[], list(range(93, 99))]
+
+
+def test_a_bad_image_among_captions_is_named_in_the_quarantine(tmp_path: Path) -> None:
+    def refuse(row: dict[str, Any]) -> dict[str, Any]:
+        if row["path"] == "k0/2.jpg":
+            raise ValueError("no image")
+        return {"path": row["path"]}
+
+    for name in ("k0/1.jpg", "k0/1.txt", "k0/2.jpg", "k0/2.txt", "k1/3.jpg"):
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / name).write_bytes(b"x")
+    pipe = flow.read(tmp_path / "data", format=Folder()).map(refuse, schema={"path": "string"})
+    bad = tmp_path / "bad.jsonl"
+    with pipe.batch(2).loader(output="numpy", on_error="skip", quarantine=bad) as loader:
+        assert [name for batch in loader for name in batch["path"]] == ["k0/1.jpg", "k1/3.jpg"]
+    (line,) = map(json.loads, bad.read_text().splitlines())
+    assert (line["file"], line["row"]) == ("k0/2.jpg", 0)

@@ -214,3 +214,30 @@ def test_a_split_gives_each_row_the_same_part_when_files_are_added(tmp_path: Pat
     assert before["train"] <= after["train"]
     assert before["val"] <= after["val"]
     assert after["train"] | after["val"] == set(range(90))
+
+
+def _even(row: Mapping[str, Any]) -> bool:
+    return int(row["x"]) % 2 == 0
+
+
+def test_a_counted_filter_goes_on_when_files_were_added(tmp_path: Path) -> None:
+    def pipe() -> flow.Pipeline:
+        return flow.read(tmp_path / "d").filter(_even).counted().shuffle(8).seed(9).batch(4, lanes=2)
+
+    write(tmp_path / "d", range(4))
+    _, state, want = stopped(pipe())
+    shutil.copy(tmp_path / "d" / "part-3.parquet", tmp_path / "d" / "part-1b.parquet")
+    got, values = rest(pipe(), state)
+    assert got == want == values
+
+
+def test_a_split_by_a_column_goes_on_when_files_were_added(tmp_path: Path) -> None:
+    def pipe() -> flow.Pipeline:
+        part = flow.read(tmp_path / "d").split({"a": 0.7, "b": 0.3}, by="x")["a"]
+        return part.shuffle(8).seed(9).batch(4, lanes=2)
+
+    write(tmp_path / "d", range(4))
+    _, state, want = stopped(pipe())
+    shutil.copy(tmp_path / "d" / "part-3.parquet", tmp_path / "d" / "part-1b.parquet")
+    got, values = rest(pipe(), state)
+    assert got == want == values

@@ -76,7 +76,8 @@ def test_a_column_that_a_step_in_front_took_away_is_not_there() -> None:
         (lambda pipe: pipe.cast({"label": "int32"}).drop("image", "label"), {"name": "a"}),
         (lambda pipe: flow.zip(pipe, flow.from_columns({"c": [7, 8]}).map(dict, schema={"c": "int64"})).drop("c"),
          {"image": 1, "label": 3, "name": "a"}),
-        (lambda pipe: flow.concat(pipe.drop("name"), pipe.drop("name").map(dict, schema={"image": "int64", "label": "int64"}))
+        (lambda pipe: flow.concat(
+            pipe.drop("name"), pipe.drop("name").map(dict, schema={"image": "int64", "label": "int64"}))
          .drop("label"), {"image": 1}),
         (lambda pipe: pipe.flat_map(lambda row: [{"c": 7, "d": 8}], schema={"c": "int64", "d": "int64"}).drop("d"),
          {"c": 7}),

@@ -65,6 +65,9 @@ class _Gathers:
             self._closed = True
             self._meeting.changed.notify_all()
 
+    def shutdown(self) -> None:
+        self.close()
+
 
 def meeting_loaders(
     pipe: flow.Pipeline,

@@ -45,7 +45,7 @@ class Heard:
 
 
 def run_processes(module: str, jobs: Sequence[RankJob], *, kill_at: int | None = None) -> Heard:
-    """Run a process for each job and hear it to its end; once rank 0 has done `kill_at` steps, all are SIGKILLed.
+    """Run a process for each job and hear it to its end; SIGKILL all once rank 0 has done `kill_at` steps.
 
     Raises:
         DemoFailed: a process failed, or all were silent for minutes; has the end of what it wrote.
@@ -111,7 +111,9 @@ def _hear(
             raise DemoFailed(f"the processes were silent for {_TIMEOUT_S:.0f} s.") from None
         if record is not None:
             records[rank].append(record)
-            if kill_at is not None and rank == 0 and record.get("step", -1) + 1 >= kill_at and not killed:
+            steps = max((said_by_first.get("step", -1) + 1 for said_by_first in records[0]), default=0)
+            if kill_at is not None and not killed and steps >= kill_at and all(records):
+                # Only when every process has begun: one that was still starting would have said nothing.
                 killed = True
                 _kill(processes)
             continue

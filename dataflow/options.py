@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -66,7 +65,6 @@ class LoaderOptions:
     ids: bool = False
     errors: ErrorPolicy = ErrorPolicy()
     trace: Path | None = None
-    collate: Callable[[dict[str, object]], object] | None = None
 
     def __post_init__(self) -> None:
         for name in ("memory_limit", "threads", "prefetch"):

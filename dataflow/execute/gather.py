@@ -202,11 +202,6 @@ class Gather:
         unique = {sample.origin: sample for sample in self._bad}
         return block.ordered().without([unique[origin] for origin in sorted(unique)], keep)
 
-    @property
-    def arrow_bytes(self) -> int:
-        """Bytes of the columns that stay Arrow, as far as they have arrived."""
-        return sum(array.nbytes for pieces in self._pieces.values() for array in pieces.arrays)
-
 
 def _as_slice(to: Int64s) -> slice | Int64s:
     """Consecutive places as a slice, which NumPy copies without looking at each index."""

@@ -2,6 +2,11 @@
 
 contract.py   what a connector is: `Connector`, `Fragment`, `Chunk`, `Scan`
 store.py      `Store`: an fsspec filesystem opened for reading
+file_info.py  `FileInfo`: a file as its store shows it, and what tells its versions apart
+remote_file.py  `RemoteFile`: a file of a store that goes on where it was when a connection breaks
+retry.py      `Retry`: a request that fails for the moment is made again; transient.py tells which failures are such,
+              stop.py ends the waits between
+credentials.py  which storage options are secrets
 paths.py      `resolve`: a URL, pattern or folder becomes a list of files; listing.py looks what is there
 registry.py   `choose`: a name or a file suffix becomes a connector, loaded when it is first asked for
 conform.py    `conform`: the rows of one file in the schema of the whole source

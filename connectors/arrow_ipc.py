@@ -94,7 +94,7 @@ class ArrowIpc:
         schemas: list[pa.Schema] = []
         found: list[tuple[int, Batch]] = []
         for number, info in enumerate(files):
-            with reading(info.path, FORMAT), store.open(info.path, memory_map=True) as source:
+            with reading(info.path, FORMAT), store.open(info, memory_map=True) as source:
                 schema, layout = _scan(source, info)
             schemas.append(plain(schema, file=info.path))
             found += [(number, batch) for batch in layout.batches]
@@ -114,7 +114,7 @@ class ArrowIpc:
         if start == stop:
             return
         position = 0
-        with reading(info.path, FORMAT), opened.store.open(info.path, memory_map=True) as source:
+        with reading(info.path, FORMAT), opened.store.open(info, memory_map=True) as source:
             _check_size(source, info)
             for batch in self._batches(source, opened.store, info, fragment, schema):
                 found = _selected(batch, schema)

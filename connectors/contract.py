@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.file_info import FileInfo
 from connectors.store import Store
 
 __all__ = [
@@ -37,16 +38,6 @@ __all__ = [
 
 Int64s = npt.NDArray[np.int64]
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-
-
-@dataclass(frozen=True, slots=True)
-class FileInfo:
-    """A file as a listing of its store shows it: `path` is the full path inside the store."""
-
-    path: str
-    size: int
-    mtime: float = 0.0
-    etag: str = ""
 
 
 class Fragment(NamedTuple):

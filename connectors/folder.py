@@ -155,7 +155,7 @@ def _chunk(opened: Opened, files: Sequence[FileInfo], schema: pa.Schema) -> Chun
     if "bytes" in schema.names:
         found = _read_in_place(files) if opened.store.is_local else None
         if found is None:
-            contents, bad = _contents(opened.store, [info.path for info in files])
+            contents, bad = _contents(opened.store, files)
             found = _binaries(list(map(len, contents)), pa.py_buffer(b"".join(contents)), bad)
         columns["bytes"] = found
     for row in bad:
@@ -203,35 +203,34 @@ def _read_in_place(files: Sequence[FileInfo]) -> Column | None:
 
 
 def _contents(
-    store: Store, paths: Sequence[str]
+    store: Store, files: Sequence[FileInfo]
 ) -> tuple[list[bytes | pa.Buffer], dict[int, ConnectorError]]:
     """The content of each file, and of those that cannot be read (b"") what is wrong, by row."""
     contents: list[bytes | pa.Buffer] = []
     bad: dict[int, ConnectorError] = {}
-    for row, content in enumerate(_read_each(store, paths)):
+    for row, content in enumerate(_read_each(store, files)):
         if isinstance(content, ConnectorError):
             bad[row] = content
         contents.append(b"" if isinstance(content, ConnectorError) else content)
     return contents, bad
 
 
-def _read_each(store: Store, paths: Sequence[str]) -> Iterator[bytes | pa.Buffer | ConnectorError]:
+def _read_each(store: Store, files: Sequence[FileInfo]) -> Iterator[bytes | pa.Buffer | ConnectorError]:
     """Yield the content of each file, or what is wrong with it."""
     if store.is_local:
-        for path in paths:
+        for info in files:
             try:
-                yield store.read(path)
+                yield store.read(info)
             except ConnectorError as error:
                 if not isinstance(error.__cause__, _OF_THE_FILE):
                     raise
                 yield error
         return
-    # One call, so that an asynchronous store answers for all of them at once.
-    for path, got in zip(paths, store.fs.cat_ranges(list(paths), None, None, on_error="return"), strict=True):
+    for info, got in zip(files, store.read_whole(files), strict=True):
         if not isinstance(got, Exception):
             yield got
             continue
-        failure = ConnectorError(f"{path} cannot be read: {got}", hint="check that it is still there")
+        failure = ConnectorError(f"{info.path} cannot be read: {got}", hint="check that it is still there")
         failure.__cause__ = got
         if not isinstance(got, _OF_THE_FILE):
             raise failure

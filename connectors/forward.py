@@ -7,8 +7,9 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
+from connectors.file_info import FileInfo
 from connectors.store import Store
-from dataflow.errors import ConnectorError, DataError
+from dataflow.errors import ConnectorError, DataError, DataflowError
 
 __all__ = ["Truncated", "codec_of", "pieces"]
 
@@ -30,7 +31,7 @@ def codec_of(path: str) -> Codec | None:
     return next((codec for suffix, codec in _CODECS.items() if lowered.endswith(suffix)), None)
 
 
-def pieces(store: Store, path: str, *, piece_bytes: int) -> Generator[bytes, None, None]:
+def pieces(store: Store, file: FileInfo | str, *, piece_bytes: int) -> Generator[bytes, None, None]:
     """Yield the (decompressed) content of a file in order, `piece_bytes` at a time.
 
     Reading and decompression release the GIL. Of a compressed stream that ends early, the piece in which
@@ -41,15 +42,18 @@ def pieces(store: Store, path: str, *, piece_bytes: int) -> Generator[bytes, Non
         DataError: the stream is not of the compression that the name stands for, or is damaged.
         ConnectorError: the store cannot be read.
     """
+    path = file if isinstance(file, str) else file.path
     codec = codec_of(path)
     done = 0
-    with store.open(path) as file:
-        if codec and not file.size():
+    with store.open(file) as source:
+        if codec and not source.size():
             raise Truncated(f"the {codec} stream is empty.", file=path, offset=0, hint=_HINT)
-        stream = pa.CompressedInputStream(file, codec) if codec else file
+        stream = pa.CompressedInputStream(source, codec) if codec else source
         while True:
             try:
                 piece = stream.read(piece_bytes)
+            except DataflowError:
+                raise
             except OSError as error:
                 raise _explained(error, path, codec, done) from error
             if not piece:

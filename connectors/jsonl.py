@@ -82,7 +82,7 @@ class Jsonl:
         """
         (info,) = files
         found = _Found(info.path, self.schema)
-        with closing(pieces(store, info.path, piece_bytes=_BLOCK_BYTES)) as stream:
+        with closing(pieces(store, info, piece_bytes=_BLOCK_BYTES)) as stream:
             for offset, block in blocks(stream, info.path):
                 found.add(offset, block)
         ranges = np.array(found.ranges, dtype=np.int64).reshape(-1, 3)
@@ -107,9 +107,9 @@ class Jsonl:
         """
         if start == stop:
             return
-        path = opened.files[fragment.file].path
-        row = 0
-        with closing(_blocks(opened.store, path, fragment)) as source:
+        info = opened.files[fragment.file]
+        path, row = info.path, 0
+        with closing(_blocks(opened.store, info, fragment)) as source:
             for offset, block in source:
                 if row < start and row + (lines := count_lines(block)) <= start:
                     row += lines
@@ -215,12 +215,13 @@ def _first_with(column: str, part: Part, block: bytes) -> int:
     return part.offset + strip_lines(block[part.offset :])[valid.index(True).as_py()][0]
 
 
-def _blocks(store: Store, path: str, fragment: Fragment) -> Generator[tuple[int, bytes], None, None]:
+def _blocks(store: Store, info: FileInfo, fragment: Fragment) -> Generator[tuple[int, bytes], None, None]:
+    path = info.path
     if codec_of(path):
-        with closing(pieces(store, path, piece_bytes=_BLOCK_BYTES)) as stream:
+        with closing(pieces(store, info, piece_bytes=_BLOCK_BYTES)) as stream:
             yield from blocks(stream, path)
         return
-    block = store.read(path, fragment.offset, fragment.length).to_pybytes()
+    block = store.read(info, fragment.offset, fragment.length).to_pybytes()
     if len(block) < fragment.length or count_lines(block) != fragment.rows:
         raise _changed(path)
     yield fragment.offset, block

@@ -10,14 +10,15 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 import fsspec
 
-from connectors.contract import FileInfo
-from dataflow.errors import ConnectorError
+from connectors.file_info import FileInfo, listed
+from connectors.retry import Retry
+from connectors.stop import stop_of_thread
+from dataflow.errors import ConnectorError, DataflowError
 
 __all__ = ["LocalTree", "RemoteTree", "Tree", "is_hidden"]
 
@@ -104,7 +105,7 @@ class RemoteTree:
     """Any fsspec filesystem. `expected` are paths that will be asked for, so that few requests do."""
 
     def __init__(self, fs: fsspec.AbstractFileSystem, expected: Iterable[str] = ()) -> None:
-        self._fs = fs
+        self._fs, self._retry = fs, Retry()
         self._listings: dict[str, dict[str, dict[str, Any]]] = {}
         self._asked: dict[str, dict[str, Any] | None] = {}
         self._expected = Counter(path.rpartition("/")[0] for path in expected)
@@ -124,7 +125,7 @@ class RemoteTree:
         found = self._entry(path)
         if found is None:
             raise _unreachable(path, FileNotFoundError("it does not exist"))
-        return _facts(found, path)
+        return listed(found, path)
 
     def walk(self, folder: str) -> Iterator[FileInfo]:
         found = self._ask(folder, lambda: self._fs.find(folder, detail=True)) or {}
@@ -134,7 +135,7 @@ class RemoteTree:
             # Some consoles make an empty object whose name ends in a slash to stand for a folder.
             if entry["type"] != "file" or path.endswith("/") or any(map(is_hidden, inside.split("/"))):
                 continue
-            yield _facts(entry, path)
+            yield listed(entry, path)
 
     def _entry(self, path: str) -> dict[str, Any] | None:
         folder, _, name = path.rpartition("/")
@@ -159,29 +160,14 @@ class RemoteTree:
 
     def _ask(self, path: str, question: Callable[[], T]) -> T | None:
         try:
-            return question()
+            return self._retry.run(question, lambda: self._fs.unstrip_protocol(path), stop_of_thread())
+        except DataflowError:
+            raise
         except (FileNotFoundError, NotADirectoryError):
             return None
         except Exception as error:
             # Each filesystem has exceptions of its own, not all of them OSErrors.
             raise _unreachable(path, error) from error
-
-
-def _facts(entry: Mapping[str, Any], path: str) -> FileInfo:
-    size = entry.get("size")
-    if size is None:
-        raise ConnectorError(
-            f"the store does not tell the size of {path}.", hint="download it, or use a store that does"
-        )
-    changed = next(
-        (entry[key] for key in ("mtime", "LastModified", "last_modified", "created") if key in entry), 0
-    )
-    if isinstance(changed, datetime):
-        changed = changed.timestamp()
-    etag = entry.get("ETag") or entry.get("etag") or ""
-    return FileInfo(
-        path, int(size), float(changed) if isinstance(changed, int | float) else 0.0, etag.strip('"')
-    )
 
 
 def _unreachable(path: str, error: Exception) -> ConnectorError:

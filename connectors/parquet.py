@@ -89,7 +89,7 @@ class Parquet:
         info = opened.files[fragment.file]
         if start == stop:
             return
-        whole = opened.store.read(info.path) if info.size <= SMALL_FILE_BYTES else None
+        whole = opened.store.read(info) if info.size <= SMALL_FILE_BYTES else None
         footer = self._footer(opened.store, info, whole)
         group = fragment.offset
         if group >= len(footer.rows) or footer.rows[group] != fragment.rows:
@@ -107,7 +107,11 @@ class Parquet:
             size = min(max_rows, max(1, slice_bytes // wanted.row_bytes))
             at_once = start == 0 and stop == fragment.rows <= min(max_rows, 2 * size)
             decode = _read_whole if at_once else _stream
-            with opened.store.open(info.path) if whole is None else pa.BufferReader(whole) as source:
+            with (
+                opened.store.open(info, read_ahead=False)
+                if whole is None
+                else pa.BufferReader(whole) as source
+            ):
                 is_near = opened.store.is_local or whole is not None
                 group_reader = _Group(source, is_near, footer, group, wanted.leaves)
                 batches = decode(group_reader, min(size, stop))

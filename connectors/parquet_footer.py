@@ -123,7 +123,7 @@ def read_footer(store: Store, info: FileInfo, whole: pa.Buffer | None = None) ->
     if size < 12:
         raise _not_parquet(info, 0, "it is empty" if not size else f"it has only {size} bytes")
     with reading(info.path, "Parquet"):
-        tail = whole or store.read(info.path, max(size - TAIL_BYTES, 0))
+        tail = whole or store.read(info, max(size - TAIL_BYTES, 0))
         end = tail[-8:].to_pybytes()
         magic = end[-4:]
         if tail.size != (size if whole else min(size, TAIL_BYTES)) or magic not in (MAGIC, ENCRYPTED):
@@ -134,7 +134,7 @@ def read_footer(store: Store, info: FileInfo, whole: pa.Buffer | None = None) ->
         if length > size - 12:
             raise _not_parquet(info, size - 8, f"its footer of {length} bytes is larger than the file")
         if length + 8 > tail.size:
-            tail = store.read(info.path, size - 8 - length)
+            tail = store.read(info, size - 8 - length)
         footer = Footer(pq.read_metadata(pa.BufferReader(tail)))
     if min(footer.rows, default=0) < 0 or sum(footer.rows) != footer.metadata.num_rows:
         raise _not_parquet(info, size - 8 - length, "its footer contradicts itself on the number of rows")

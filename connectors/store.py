@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,59 +12,46 @@ import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from dataflow.errors import ConnectorError
+from connectors.file_info import FileInfo, listed
+from connectors.remote_file import RemoteFile
+from connectors.retry import Retry
+from connectors.stop import stop_of_thread
+from connectors.transient import ShortRead, transient_cause
+from dataflow.errors import ConnectorError, DataflowError
 
 __all__ = ["Store"]
 
 
-_RETRY = "check the connection and the rights to the store"
-
-
-class _Named:
-    """A store's file whose errors name it, whatever the store's library raises."""
-
-    def __init__(self, handle: Any, path: str) -> None:
-        self._handle, self._path = handle, path
-
-    @property
-    def closed(self) -> bool:
-        return bool(self._handle.closed)
-
-    def read(self, size: int = -1) -> bytes:
-        return self._named(self._handle.read, size)  # type: ignore[no-any-return]
-
-    def seek(self, place: int, whence: int = 0) -> int:
-        return self._named(self._handle.seek, place, whence)  # type: ignore[no-any-return]
-
-    def tell(self) -> int:
-        return self._named(self._handle.tell)  # type: ignore[no-any-return]
-
-    def close(self) -> None:
-        self._handle.close()
-
-    def _named(self, method: Any, *arguments: int) -> Any:
-        try:
-            return method(*arguments)
-        except Exception as error:
-            raise ConnectorError(f"{self._path} cannot be read: {error}", hint=_RETRY) from error
-
-
 @dataclass(frozen=True)
 class Store:
-    """One fsspec filesystem. Paths are full paths inside it, taken literally."""
+    """One fsspec filesystem. Paths are full paths inside it, taken literally.
+
+    Fields:
+        retry: how often a store that fails for the moment is asked again; the local disk is asked once.
+    """
 
     fs: fsspec.AbstractFileSystem = field(default_factory=LocalFileSystem)
+    retry: Retry = field(default=Retry(), repr=False, compare=False)
 
     @property
     def is_local(self) -> bool:
         return isinstance(self.fs, LocalFileSystem)
 
-    def open(self, path: str, *, memory_map: bool = False) -> pa.NativeFile:
-        """Open a file for random reads; `memory_map` is honoured on the local disk.
+    def open(
+        self, file: FileInfo | str, *, memory_map: bool = False, read_ahead: bool = True
+    ) -> pa.NativeFile:
+        """Open a file for random reads; `memory_map` is honoured on the local disk, `read_ahead` elsewhere.
+
+        Args:
+            file: as the index has it, so that a read that is tried again can tell whether it is still the same
+                version; a path alone costs a request more.
+            read_ahead: more may be read than is asked for, 5 to 50 MB with most stores. It helps whoever reads on;
+                for whoever knows the ranges it is lost.
 
         Raises:
             ConnectorError: the file is missing or cannot be read.
         """
+        path = file if isinstance(file, str) else file.path
         try:
             if self.is_local:
                 # Arrow's files read without the GIL; fsspec's would call back into Python for every read.
@@ -72,20 +60,67 @@ class Store:
             if type(self.fs) is MemoryFileSystem:
                 # It hands the same file object, with one cursor, to everyone who opens a path.
                 return pa.BufferReader(self.fs.cat_file(path))
-            handle: Any = _Named(self.fs.open(path, "rb"), path)
+            handle: Any = RemoteFile(self.fs, file, self.retry, read_ahead=read_ahead)
             return pa.PythonFile(handle, mode="r")
+        except DataflowError:
+            raise
         except FileNotFoundError as error:
             raise ConnectorError(f"{path} does not exist.", hint="check the path and the scheme") from error
         except Exception as error:
             # Stores have exceptions of their own that are no OSError.
-            raise ConnectorError(f"{path} cannot be opened: {error}", hint=_RETRY) from error
+            raise ConnectorError(
+                f"{path} cannot be opened: {error}", hint="check the connection and the rights to the store"
+            ) from error
 
-    def read(self, path: str, offset: int = 0, length: int | None = None) -> pa.Buffer:
-        """Read `length` bytes at `offset` (to the end by default); fewer where the file ends earlier."""
-        with self.open(path) as file:
+    def read(self, file: FileInfo | str, offset: int = 0, length: int | None = None) -> pa.Buffer:
+        """Read `length` bytes at `offset` (to the end by default); fewer where the file ends earlier.
+
+        Raises:
+            ConnectorError: as `open`.
+            DataError: the file was changed between two tries.
+        """
+        with self.open(file, read_ahead=False) as source:
             try:
                 if offset:
-                    file.seek(offset)
-                return file.read_buffer(length)
+                    source.seek(offset)
+                return source.read_buffer(length)
+            except DataflowError:
+                raise
             except OSError as error:
+                path = file if isinstance(file, str) else file.path
                 raise ConnectorError(f"{path} cannot be read at byte {offset}: {error}") from error
+
+    def read_whole(self, files: Sequence[FileInfo]) -> list[bytes | Exception]:
+        """The content of each file of a remote store, or why that one alone cannot be read.
+
+        All are asked for in one call, which an asynchronous store answers for all of them at once, and those that
+        fail for the moment again.
+
+        Raises:
+            ConnectorError: the store goes on failing.
+        """
+        found: dict[FileInfo, bytes | Exception] = {}
+        missing = list(files)
+
+        def ask() -> None:
+            got = self.fs.cat_ranges([info.path for info in missing], None, None, on_error="return")
+            found.update((info, self._checked(info, one)) for info, one in zip(missing, got, strict=True))
+            failed = [(info, one) for info, one in found.items() if isinstance(one, Exception)]
+            again = [(info, error) for info, error in failed if transient_cause(error)]
+            if again:
+                missing[:] = [info for info, _ in again]
+                raise again[0][1]
+
+        self.retry.run(ask, lambda: self.fs.unstrip_protocol(missing[0].path), stop_of_thread())
+        return [found[info] for info in files]
+
+    def _checked(self, info: FileInfo, got: bytes | Exception) -> bytes | Exception:
+        if isinstance(got, Exception) or len(got) >= info.size:
+            return got
+        try:
+            self.fs.invalidate_cache(info.path)
+            size = listed(self.fs.info(info.path), info.path).size
+        except Exception as error:
+            return error
+        # A file that was replaced by a shorter one is whole.
+        return got if len(got) >= size else ShortRead(f"the store gave {len(got)} of {size} bytes")

@@ -104,11 +104,11 @@ class Tar:
         """
         (info,) = files
         found = _Found()
-        with _opened(store, info.path) as archive:
+        with _opened(store, info) as archive:
             self._find(archive, info.path, found)
         again = found.repeated()
         if again:
-            with _opened(store, info.path) as archive:
+            with _opened(store, info) as archive:
                 self._raise_repeated(archive, info.path, again)
         ranges = np.array(found.ranges(), dtype=np.int64).reshape(-1, 3)
         if codec_of(info.path) and found.samples:
@@ -135,13 +135,14 @@ class Tar:
         """
         if start == stop:
             return
-        path = opened.files[fragment.file].path
+        info = opened.files[fragment.file]
+        path = info.path
         if codec_of(path):
-            yield from self._read_forward(opened.store, path, schema, start, stop, max_rows)
+            yield from self._read_forward(opened.store, info, schema, start, stop, max_rows)
             return
         with self._scratch.lend(fragment.length) as lent:
             buffer = lent.slice(0, fragment.length)
-            with reading(path, "tar"), opened.store.open(path) as file:
+            with reading(path, "tar"), opened.store.open(info, read_ahead=False) as file:
                 file.seek(fragment.offset)
                 if file.readinto(memoryview(lent)[: fragment.length]) < fragment.length:
                     raise _changed(path)
@@ -155,12 +156,12 @@ class Tar:
                 yield self._chunk(Payloads.in_place(buffer, fragment.offset, run), schema, path)
 
     def _read_forward(
-        self, store: Store, path: str, schema: pa.Schema, start: int, stop: int, max_rows: int
+        self, store: Store, info: FileInfo, schema: pa.Schema, start: int, stop: int, max_rows: int
     ) -> Iterator[Chunk]:
-        wanted = frozenset(schema.names)
+        path, wanted = info.path, frozenset(schema.names)
         run: list[tuple[str, dict[str, bytes]]] = []
         run_bytes = row = 0
-        with _opened(store, path) as archive:
+        with _opened(store, info) as archive:
 
             def load(column: str, member: Member) -> bytes:
                 return archive.at(member.data, member.size) if column in wanted else b""
@@ -296,13 +297,13 @@ class _Found:
 
 
 @contextmanager
-def _opened(store: Store, path: str) -> Iterator[Archive]:
-    if codec_of(path):
-        with closing(pieces(store, path, piece_bytes=_PIECE_BYTES)) as stream:
+def _opened(store: Store, info: FileInfo) -> Iterator[Archive]:
+    if codec_of(info.path):
+        with closing(pieces(store, info, piece_bytes=_PIECE_BYTES)) as stream:
             yield ForwardArchive(stream)
     else:
-        with store.open(path) as file:
-            yield FileArchive(file, path)
+        with store.open(info) as file:
+            yield FileArchive(file, info.path)
 
 
 def _place(column: str, member: Member) -> Member:

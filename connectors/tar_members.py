@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import pyarrow as pa
 
 from connectors.forward import Truncated
-from dataflow.errors import ConnectorError, DataError
+from dataflow.errors import ConnectorError, DataError, DataflowError
 
 __all__ = ["Archive", "FileArchive", "ForwardArchive", "Member", "Members", "MemoryArchive"]
 
@@ -197,6 +197,8 @@ class FileArchive:
         if begin + length > len(self._window):
             try:
                 self._window = self._file.read_at(max(length, self._WINDOW), offset)
+            except DataflowError:
+                raise
             except OSError as error:
                 raise ConnectorError(f"{self._path} cannot be read at byte {offset}: {error}") from error
             self._offset, begin = offset, 0

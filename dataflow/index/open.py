@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from connectors.contract import Chooses, Connector, Json
+from connectors.credentials import is_credential
 from connectors.paths import Listing, Url, resolve
 from connectors.registry import choose
 from dataflow.index.build import build_index
@@ -23,8 +24,6 @@ from dataflow.index.progress import Progress
 __all__ = ["name_of", "open_index"]
 
 logger = logging.getLogger("dataflow.index")
-
-_SECRET = re.compile("key|secret|token|pass|cred", re.IGNORECASE)
 
 
 def open_index(
@@ -148,7 +147,7 @@ def _key(url: Url | Sequence[Url], connector: Connector, listing: Listing, optio
 def _without_secrets(options: Json) -> Json:
     """Options that say which store it is; credentials change without the data changing."""
     if isinstance(options, dict):
-        return {k: _without_secrets(v) for k, v in options.items() if not _SECRET.search(k)}
+        return {k: _without_secrets(v) for k, v in options.items() if not is_credential(k)}
     return options if options is None or isinstance(options, bool | int | float | str) else repr(options)
 
 

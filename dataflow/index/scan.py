@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 import numpy as np
 
 from connectors.contract import Connector, FileInfo, Scan
+from connectors.stop import end_waits_at
 from connectors.store import Store
 from dataflow.errors import InternalError
 from dataflow.index.progress import Progress
@@ -45,7 +47,10 @@ def scan_files(
 
     progress.begin(sum(map(weight, groups)))
     scans: list[list[Scan]] = [[] for _ in groups]
-    pool = ThreadPoolExecutor(_threads(store), thread_name_prefix="dataflow-scan")
+    stop = threading.Event()
+    pool = ThreadPoolExecutor(
+        _threads(store), thread_name_prefix="dataflow-scan", initializer=end_waits_at, initargs=(stop,)
+    )
     try:
         running = {pool.submit(_scan_group, connector, store, g): n for n, g in enumerate(groups)}
         pending: set[Future[list[Scan]]] = set(running)
@@ -57,6 +62,7 @@ def scan_files(
                 progress.advance(weight(groups[number]))
             progress.advance()
     finally:
+        stop.set()
         pool.shutdown(cancel_futures=True)
     return [scan for group in scans for scan in group]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
+from connectors.stop import end_waits_at
 from dataflow.errors import InternalError
 from dataflow.index.cache import Place, cache_folder, key_of, made_once
 from dataflow.index.codec import BrokenFile, decode_bits, encode_bits
@@ -66,7 +68,10 @@ def _computed(index: Index, compute: Keep, threads: int, progress: Progress) -> 
     bitmap = np.zeros((index.rows + 7) // 8, np.uint8)
     progress.begin(index.rows)
     running: deque[tuple[int, int, Future[Bitmap]]] = deque()
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="dataflow-filter")
+    stop = threading.Event()
+    pool = ThreadPoolExecutor(
+        threads, thread_name_prefix="dataflow-filter", initializer=end_waits_at, initargs=(stop,)
+    )
 
     def take_first() -> None:
         first, rows, future = running.popleft()
@@ -84,6 +89,7 @@ def _computed(index: Index, compute: Keep, threads: int, progress: Progress) -> 
         while running:
             take_first()
     finally:
+        stop.set()
         pool.shutdown(cancel_futures=True)
     bitmap.flags.writeable = False
     return bitmap

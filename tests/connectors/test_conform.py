@@ -136,12 +136,17 @@ def test_a_batch_without_columns_keeps_its_rows() -> None:
     assert conform(batch.select([]), pa.schema([("z", pa.int8())]), file="f").to_pydict() == {"z": [None] * 3}
 
 
+def addresses(batch: pa.RecordBatch) -> list[int]:
+    """Where the buffers of the first column lie in memory."""
+    return [buffer.address for buffer in batch.column(0).buffers() if buffer is not None]
+
+
 def test_metadata_are_those_of_the_schema_and_nothing_is_copied() -> None:
     batch = pa.record_batch({"a": pa.array([1, 2])})
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False)], metadata={b"k": b"v"})
     done = conform(batch, schema, file="f")
     assert done.schema.equals(schema, check_metadata=True)
-    assert done.column(0).buffers()[1].address == batch.column(0).buffers()[1].address
+    assert addresses(done) == addresses(batch)
     assert conform(done, schema, file="f") is done
 
 
@@ -186,7 +191,7 @@ def test_a_plain_schema_has_values_for_dictionaries_and_no_metadata_at_any_depth
 
 def test_rows_with_dictionaries_at_any_depth_conform_to_the_plain_schema() -> None:
     words = pa.dictionary(pa.int8(), pa.string())
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"a": "x", "b": {"c": "y"}, "d": ["x", None]},
         {"a": None, "b": None, "d": None},
         {"a": "z", "b": {"c": "z"}, "d": []},

@@ -115,7 +115,7 @@ def test_a_row_that_raises_costs_that_row() -> None:
     def make(k: int) -> dict[str, Any]:
         if k in (1, 3):
             raise OSError(f"file {k} is broken")
-        return {"x": np.float32([k, k]), "y": k}
+        return {"x": np.array([k, k], np.float32), "y": k}
 
     chunks = chunks_of(Dataset(data=Rows(make)), max_rows=2)
     rows = [row for chunk in chunks for row in chunk.batch.to_pylist()]
@@ -152,14 +152,15 @@ def test_a_row_that_does_not_fit_the_first_costs_that_row(other: dict[str, Any],
 
 
 def test_none_and_missing_values_are_null() -> None:
-    data = Rows(lambda k: {"x": np.float32([k]), "y": k} if k % 2 == 0 else {"x": None})
+    data = Rows(lambda k: {"x": np.array([k], np.float32), "y": k} if k % 2 == 0 else {"x": None})
     (chunk,) = chunks_of(Dataset(data=data))
     assert chunk.bad == ()
     assert chunk.batch.to_pydict() == {"x": [[0], None, [2], None, [4]], "y": [0, None, 2, None, 4]}
 
 
 def test_a_schema_that_is_given_takes_ragged_arrays() -> None:
-    schema = pa.schema([("x", pa.list_(pa.int64())), ("m", pa.list_(pa.list_(pa.float32())))])
+    types: dict[str, pa.DataType] = {"x": pa.list_(pa.int64()), "m": pa.list_(pa.list_(pa.float32()))}
+    schema = pa.schema(types)
     data = Rows(lambda k: {"x": torch.arange(k), "m": np.ones((k, 2), np.float32)})
     rows = rows_of(Dataset(data=data, schema=schema))
     assert [row["x"] for row in rows] == [[], [0], [0, 1], [0, 1, 2], [0, 1, 2, 3]]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import connectors.folder
 from connectors.contract import Chunk, Connector, FileInfo, Fragment, Opened, Scan
 from connectors.folder import Folder
+from connectors.retry import Retry
 from connectors.store import Store
 from dataflow.errors import ConnectorError, DataError, PlanError
 
@@ -55,7 +56,8 @@ def test_class_folders_give_labels(tmp_path: Path) -> None:
     files = save(tmp_path, ["cat/1.jpg", "cat/2.PNG", "ant/1.jpg"])
     scan = Folder().scan(STORE, files)
     assert scan.meta["classes"] == ["ant", "cat"]
-    assert scan.schema == pa.schema({"path": pa.string(), "bytes": pa.large_binary(), "label": pa.int64()})
+    types: dict[str, pa.DataType] = {"path": pa.string(), "bytes": pa.large_binary(), "label": pa.int64()}
+    assert scan.schema == pa.schema(types)
     assert rows(Folder(), files) == [
         {"path": "cat/1.jpg", "bytes": b"cat/1.jpg", "label": 1},
         {"path": "cat/2.PNG", "bytes": b"cat/2.PNG", "label": 1},
@@ -197,8 +199,10 @@ def test_remote_files_are_read_and_one_that_is_gone_is_a_bad_row() -> None:
 
 
 def test_a_store_that_fails_costs_the_run_not_a_row(tmp_path: Path) -> None:
-    store = Store(Remote())
-    with pytest.raises(ConnectorError, match=r"lost\.jpg cannot be read: connection lost") as caught:
+    store = Store(Remote(), Retry(first_wait_s=0))
+    with pytest.raises(
+        ConnectorError, match=r"lost\.jpg cannot be read: 10 tries .*connection lost"
+    ) as caught:
         chunks(Folder(), [FileInfo("/folder/lost.jpg", 3)], store=store)
     assert caught.value.hint
     with pytest.raises(ConnectorError, match="cannot be opened"):

@@ -36,7 +36,12 @@ def test_what_was_used_last_stays_within_the_bytes_allowed(uses: list[tuple[int,
     model: dict[int, int] = {}
     for name, weight in uses:
         made: list[int] = []
-        kept.get(STORE, info(name), lambda made=made, weight=weight: (made.append(1) or 0, weight))
+
+        def make(made: list[int] = made, weight: int = weight) -> tuple[int, int]:
+            made.append(1)
+            return 0, weight
+
+        kept.get(STORE, info(name), make)
         assert bool(made) == (name not in model)
         model[name] = model.pop(name, weight)
         while sum(model.values()) > 100:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import connectors.parquet
-from connectors.contract import Fragment, Opened, Prunes
+from connectors.contract import FileInfo, Fragment, Opened, Prunes
 from connectors.parquet import Parquet
 from connectors.paths import resolve
 from connectors.store import Store
@@ -160,7 +160,7 @@ ROWS: dict[str, tuple[pa.DataType, list[Any]]] = {
 
 @pytest.mark.parametrize("max_rows", [1, 2, 100])
 def test_every_type_comes_back_as_it_was_written(tmp_path: Path, max_rows: int) -> None:
-    columns = {}
+    columns: dict[str, pa.Array[Any]] = {}
     for name, (kind, values) in ROWS.items():
         if isinstance(kind, pa.FixedShapeTensorType):
             storage = pa.array(values, kind.storage_type)
@@ -187,7 +187,8 @@ def test_dictionaries_are_delivered_as_their_values(tmp_path: Path) -> None:
 
 def test_a_file_with_narrower_types_widens_and_a_column_of_another_type_is_an_error(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": pa.array([1, 2], pa.int32()), "n": pa.nulls(2)}), tmp_path / "t.parquet")
-    schema = pa.schema([("n", pa.string()), ("x", pa.int64()), ("new", pa.float32())])
+    types: dict[str, pa.DataType] = {"n": pa.string(), "x": pa.int64(), "new": pa.float32()}
+    schema = pa.schema(types)
     assert table_of(tmp_path / "t.parquet", schema).to_pylist() == [
         {"n": None, "x": 1, "new": None},
         {"n": None, "x": 2, "new": None},
@@ -286,7 +287,12 @@ def test_a_footer_is_parsed_once_for_all_the_row_groups_of_a_file(
     pq.write_table(pa.table({"x": range(100)}), path, row_group_size=10)
     parsed: list[int] = []
     real = pq.read_metadata
-    monkeypatch.setattr(pq, "read_metadata", lambda source: parsed.append(1) or real(source))
+
+    def noted(source: pa.NativeFile) -> pq.FileMetaData:
+        parsed.append(1)
+        return real(source)
+
+    monkeypatch.setattr(pq, "read_metadata", noted)
     connector = Parquet()
     opened, schema, fragments = scanned(path, connector)
     for fragment in fragments:
@@ -301,7 +307,12 @@ def test_a_large_footer_costs_two_requests_and_a_small_one_one(
 ) -> None:
     reads: list[int] = []
     real = Store.read
-    monkeypatch.setattr(Store, "read", lambda self, *range_of: reads.append(1) or real(self, *range_of))
+
+    def noted(store: Store, *range_of: Any) -> pa.Buffer:
+        reads.append(1)
+        return real(store, *range_of)
+
+    monkeypatch.setattr(Store, "read", noted)
     pq.write_table(pa.table({"x": [1]}), tmp_path / "small.parquet")
     scanned(tmp_path / "small.parquet")
     assert len(reads) == 1
@@ -378,7 +389,7 @@ def pruned(path: Path, expression: pc.Expression) -> list[bool]:
     opened, _, fragments = scanned(path)
     connector = Parquet()
     assert isinstance(connector, Prunes)
-    return connector.prune(opened, fragments, expression).tolist()
+    return [bool(kept) for kept in connector.prune(opened, fragments, expression)]
 
 
 def test_a_filter_leaves_out_row_groups_whose_statistics_exclude_it(tmp_path: Path) -> None:
@@ -429,16 +440,17 @@ def test_no_row_group_that_has_a_match_is_left_out(
         for group in groups:
             writer.write_table(pa.table({"x": group}, schema))
     x = pc.field("x")
-    expression = {
+    expressions: dict[str, pc.Expression] = {
         "==": x == bound,
         "!=": x != bound,
         "<": x < bound,
         ">=": x >= bound,
         "not <": ~(x < bound),
         "null": x.is_null(),
-        "not null": x.is_valid(),
+        "not null": pc.is_valid(x),
         "in": x.isin([bound, bound + 1]),
-    }[which]
+    }
+    expression = expressions[which]
     kept = pruned(path, expression)
     for group, keep in zip(groups, kept, strict=True):
         has_match = pa.table({"x": group}, schema).filter(expression).num_rows > 0
@@ -460,17 +472,17 @@ def test_a_small_file_is_read_with_one_request(tmp_path: Path, monkeypatch: pyte
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"x": range(10), "y": range(10)}), path)
     opened, schema, fragments = scanned(path)
-    asked: list[str] = []
+    asked: list[FileInfo | str] = []
     real = Store.open
 
-    def opening(store: Store, path: str, **options: bool) -> pa.NativeFile:
-        asked.append(path)
-        return real(store, path, **options)
+    def opening(store: Store, file: FileInfo | str, **options: bool) -> pa.NativeFile:
+        asked.append(file)
+        return real(store, file, **options)
 
     monkeypatch.setattr(Store, "open", opening)
     (chunk,) = Parquet().read(opened, fragments[0], schema, 0, 10, 10)
     assert chunk.batch.to_pydict() == {"x": [*range(10)], "y": [*range(10)]}
-    assert asked == [str(path)]
+    assert asked == [opened.files[0]]
 
 
 def test_each_file_is_read_by_its_own_schema_whatever_came_before_it(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
@@ -199,7 +201,12 @@ def test_many_names_of_a_remote_folder_cost_one_listing(remote: str, monkeypatch
         fs.pipe(f"/bucket/{k}.pq", b"x")
     asked: list[str] = []
     info = fs.info
-    monkeypatch.setattr(fs, "info", lambda path, **options: asked.append(path) or info(path, **options))
+
+    def noted(path: str, **options: Any) -> Any:
+        asked.append(path)
+        return info(path, **options)
+
+    monkeypatch.setattr(fs, "info", noted)
     assert len(resolve([f"{remote}/{k}.pq" for k in range(100)]).files) == 100
     assert asked == []
     assert len(resolve([f"{remote}/{k}.pq" for k in range(3)]).files) == 3
@@ -210,9 +217,14 @@ def test_files_of_one_folder_by_the_hundred_thousand_are_listed_without_asking_f
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(tmp_path, *(str(k) for k in range(300)))
-    calls: list[object] = []
+    calls: list[str] = []
     real = os.scandir
-    monkeypatch.setattr(os, "scandir", lambda path: calls.append(path) or real(path))
+
+    def noted(path: str) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        calls.append(path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", noted)
     monkeypatch.setattr(os, "listdir", lambda path: pytest.fail("listed twice"))
     assert names(tmp_path) == [str(k) for k in range(300)]
     assert calls == [str(tmp_path)]

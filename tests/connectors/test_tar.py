@@ -82,9 +82,13 @@ def test_neighbours_of_one_key_are_a_sample_with_a_column_for_each_extension(tmp
             *[("b.jpg", b""), ("b.cls", b"-3"), ("b.json", "ü".encode())],
         ],
     )
-    assert Tar().scan(STORE, [info]).schema == pa.schema(
-        {"__key__": pa.string(), "cls": pa.int64(), "jpg": pa.large_binary(), "json": pa.string()}
-    )
+    types: dict[str, pa.DataType] = {
+        "__key__": pa.string(),
+        "cls": pa.int64(),
+        "jpg": pa.large_binary(),
+        "json": pa.string(),
+    }
+    assert Tar().scan(STORE, [info]).schema == pa.schema(types)
     assert rows(Tar(), info) == [
         {"__key__": "a", "cls": 7, "jpg": b"\xff\xd8", "json": '{"x": 1}'},
         {"__key__": "b", "cls": -3, "jpg": b"", "json": "ü"},

@@ -67,7 +67,7 @@ def test_names_split_between_prefix_and_name_are_joined(form: int) -> None:
 def test_a_file_is_walked_like_memory_and_payloads_are_not_read(tmp_path: Path) -> None:
     data = archive([(f"{k}.bin", bytes(k * 9000)) for k in range(9)])
     (tmp_path / "a.tar").write_bytes(data)
-    with pa.OSFile(str(tmp_path / "a.tar")) as file:
+    with pa.OSFile(str(tmp_path / "a.tar"), "rb") as file:
         assert list(Members(FileArchive(file, "a.tar"), "a.tar")) == walk(data)
 
 

@@ -127,7 +127,9 @@ def test_a_permuted_tensor_has_its_logical_shape(permutation: list[int] | None) 
     assert shape_of(kind) == (np.dtype("float32"), expected.shape[1:])
     np.testing.assert_array_equal(to_numpy(column), expected)
     np.testing.assert_array_equal(to_numpy(column[1:]), expected[1:])
-    assert to_arrow(expected, kind).storage.equals(storage)
+    back = to_arrow(expected, kind)
+    assert isinstance(back, pa.ExtensionArray)
+    assert back.storage.equals(storage)
 
 
 @pytest.mark.parametrize(

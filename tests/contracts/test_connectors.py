@@ -7,7 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -115,8 +115,9 @@ def test_a_connector_is_a_frozen_fact_that_travels_to_other_processes(
 ) -> None:
     connector = case.connector
     assert isinstance(connector, Connector)
-    assert dataclasses.is_dataclass(connector)
-    first = dataclasses.fields(connector)[0].name
+    kind: type[object] = type(connector)
+    assert dataclasses.is_dataclass(kind)
+    first = dataclasses.fields(kind)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(connector, first, None)
     store, files = files_of(case, tmp_path)
@@ -168,7 +169,7 @@ def test_threads_that_read_at_once_do_not_disturb_each_other(case: ConnectorCase
     source = source_of(case, tmp_path)
     parts = [source.rows(fragment) for fragment in source.fragments]
     with ThreadPoolExecutor(8) as pool:
-        again = list(pool.map(source.rows, source.fragments * 8))
+        again = list(pool.map(source.rows, [*source.fragments] * 8))
     assert all(got.equals(parts[number % len(parts)]) for number, got in enumerate(again))
 
 
@@ -272,7 +273,7 @@ def raise_bad_rows(source: Source) -> None:
                 raise bad.error
 
 
-DAMAGE = {
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda content: b"",
     "truncated": lambda content: content[: len(content) // 2],
     "foreign": lambda content: b"\x00\x01 no format begins like this \xfe\xff" * 40,

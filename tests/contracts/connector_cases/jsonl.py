@@ -11,7 +11,13 @@ from connector_case import ConnectorCase
 
 from connectors.jsonl import Jsonl
 
-_KIND = pa.struct({"n": pa.int64(), "tags": pa.list_(pa.string())})
+_KIND = pa.struct([pa.field("n", pa.int64()), pa.field("tags", pa.list_(pa.string()))])
+_TYPES: dict[str, pa.DataType] = {
+    "id": pa.int64(),
+    "x": pa.float64(),
+    "text": pa.string(),
+    "more": _KIND,
+}
 _ROWS = [
     {
         "id": k,
@@ -34,9 +40,7 @@ CASE = ConnectorCase(
     name="jsonl",
     connector=Jsonl(),
     write=write,
-    expected=pa.Table.from_pylist(
-        _ROWS, pa.schema({"id": pa.int64(), "x": pa.float64(), "text": pa.string(), "more": _KIND})
-    ),
+    expected=pa.Table.from_pylist(_ROWS, pa.schema(_TYPES)),
     empty="fewer rows",
     truncated="bad rows",
 )

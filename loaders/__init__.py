@@ -1,7 +1,11 @@
 """Feeding a framework.
 
-world.py      which data-parallel rank this process is
-plain.py      batches as NumPy or Arrow, without torch
-torch.py      batches as torch tensors, and an IterableDataset view
-exchange.py   what ranks tell each other, over a gloo group
+make.py         the loader of the kind asked for
+world.py        which data-parallel rank this process is
+plain.py        batches as NumPy or Arrow, without torch
+torch.py        batches as torch tensors, and an IterableDataset view
+rendezvous.py   how ranks find each other
+links.py        their connections
+star.py         one round of numbers between them
+exchange.py     rounds, run after run, that a rank may leave
 """

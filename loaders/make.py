@@ -15,7 +15,7 @@ from loaders.plain import to_arrow_batch, to_numpy_batch
 from loaders.world import data_group
 
 if TYPE_CHECKING:
-    from loaders.exchange import GlooGathers
+    from loaders.exchange import Exchange
     from loaders.torch import TorchLoader
 
 __all__ = ["make_loader"]
@@ -30,7 +30,7 @@ def make_loader(
     Raises:
         PlanError: `output` is unknown, or does not go with `device` or `collate`.
     """
-    gathers = partial(_gathers, mesh, group) if world.size > 1 and _distributed() else None
+    gathers = partial(_gathers, world, mesh, group) if world.size > 1 and _distributed() else None
     if output == "torch":
         from loaders.torch import TorchLoader, converter, device_of
 
@@ -54,7 +54,7 @@ def _distributed() -> bool:
     return torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
-def _gathers(mesh: Any, group: Any) -> GlooGathers:
-    from loaders.exchange import gloo_gathers
+def _gathers(world: World, mesh: Any, group: Any) -> Exchange:
+    from loaders.rendezvous import open_exchange
 
-    return gloo_gathers(data_group(mesh, group))
+    return open_exchange(world, data_group(mesh, group))

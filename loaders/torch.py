@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from loaders.plain import dense_or_listed, extras
 __all__ = ["Batch", "IterableView", "TorchLoader", "converter", "device_of"]
 
 Batch = dict[str, torch.Tensor | list[Any]]
+_NO_WORKERS = "use num_workers=0: it has threads of its own"
 
 
 def device_of(device: torch.device | str | int | None) -> torch.device | None:
@@ -102,11 +103,12 @@ class IterableView(IterableDataset[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         if torch.utils.data.get_worker_info() is not None:
-            raise PlanError(
-                "the loader runs inside a DataLoader worker.",
-                hint="use num_workers=0: it has threads of its own",
-            )
+            raise PlanError("the loader runs inside a DataLoader worker.", hint=_NO_WORKERS)
         return iter(self._loader)
+
+    def __reduce__(self) -> NoReturn:
+        # Workers that are not forked are sent a pickle.
+        raise PlanError("a loader cannot be sent to another process.", hint=_NO_WORKERS)
 
     def __len__(self) -> int:
         return len(self._loader)
@@ -115,9 +117,9 @@ class IterableView(IterableDataset[Any]):
         """The loader's state."""
         return self._loader.state_dict()
 
-    def load_state_dict(self, state: Mapping[str, Json]) -> None:
+    def load_state_dict(self, state: Mapping[str, Json], *, new_files: bool = False) -> None:
         """Restore the loader."""
-        self._loader.load_state_dict(state)
+        self._loader.load_state_dict(state, new_files=new_files)
 
     def set_epoch(self, epoch: int) -> None:
         """Set the loader's epoch."""

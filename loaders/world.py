@@ -14,6 +14,7 @@ __all__ = ["data_group", "find_world"]
 # Torch's own types stay out of this file, so that finding the world imports no torch.
 Mesh = Any
 Group = Any
+Worker = Any
 
 
 def find_world(rank: int | None, world_size: int | None, mesh: Mesh | None, group: Group | None) -> World:
@@ -23,8 +24,8 @@ def find_world(rank: int | None, world_size: int | None, mesh: Mesh | None, grou
     only in the others (tensor, pipeline, context parallel) get the same rows.
 
     Raises:
-        PlanError: only one of rank and world size is given, more than one source is, or a mesh has no such
-            dimension.
+        PlanError: only one of rank and world size is given, more than one source is, a mesh has no such
+            dimension, or a worker of a DataLoader asks without rank and world size.
     """
     given = [name for name, value in (("rank", rank), ("mesh", mesh), ("group", group)) if value is not None]
     if (rank is None) != (world_size is None):
@@ -33,9 +34,11 @@ def find_world(rank: int | None, world_size: int | None, mesh: Mesh | None, grou
         raise PlanError(f"{' and '.join(given)} all say which rank this is.", hint="give one of them")
     if rank is not None and world_size is not None:
         return World(rank=rank, size=world_size)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        _refuse_worker(torch.utils.data.get_worker_info())
     if mesh is not None:
         return _of_mesh(mesh)
-    torch = sys.modules.get("torch")
     running = torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized()
     if running and torch is not None:
         return World(rank=torch.distributed.get_rank(group), size=torch.distributed.get_world_size(group))
@@ -44,6 +47,15 @@ def find_world(rank: int | None, world_size: int | None, mesh: Mesh | None, grou
             "group= without torch.distributed.", hint="call torch.distributed.init_process_group first"
         )
     return _of_environment()
+
+
+def _refuse_worker(worker: Worker | None) -> None:
+    # Each of them would deliver all the rows of the rank that it works for.
+    if worker is not None:
+        raise PlanError(
+            f"a loader is made in a DataLoader's worker {worker.id} of {worker.num_workers}.",
+            hint="use num_workers=0: it has threads of its own; or give rank= and world_size= of all workers",
+        )
 
 
 def data_group(mesh: Mesh | None, group: Group | None) -> Group | None:

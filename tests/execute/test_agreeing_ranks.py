@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,113 @@ def test_an_error_is_raised_on_every_rank_when_its_batch_is_due(bad: int) -> Non
     assert isinstance(other, RankError)
     assert f"rank {owner} failed" in str(other)
     assert f"log of rank {owner}" in other.hint
+
+
+def _until_error(ranks: list[Loader[Any]]) -> list[list[Any]]:
+    """What each rank gets, batch after batch, and the error in the end."""
+    found: list[list[Any]] = [[] for _ in ranks]
+    running = {rank: iter(loader) for rank, loader in enumerate(ranks)}
+    while running:
+        for rank, iterator in list(running.items()):
+            try:
+                found[rank].append(next(iterator)["x"].tolist())
+            except (DataError, StageError, RankError) as error:
+                found[rank].append(error)
+                del running[rank]
+    for loader in ranks:
+        loader.close()
+    return found
+
+
+def _only(rank: int, answer: Any) -> list[Any]:
+    """For each of two ranks a pipeline of three lanes, whose function answers on `rank` alone for x = 31.
+
+    Row 31 is the twelfth of lane 1, in global batch 2. Rank 0 owns lane 1, rank 1 takes a half of its rows.
+    """
+
+    def keep(here: int, row: Row) -> bool:
+        return answer(row) if row["x"] == 31 and here == rank else True
+
+    rows = fragments([10] * 6)
+    return [rows.filter(partial(keep, here)).batch(global_size=12, lanes=3) for here in range(2)]
+
+
+def _fail(row: Row) -> bool:
+    raise ValueError("only here")
+
+
+def test_a_lane_that_fails_only_where_it_is_read_for_another_rank_is_an_error_on_all_at_its_batch() -> None:
+    owner, reader = _until_error(meeting_loaders(_only(1, _fail), 2))
+    assert [len(owner), len(reader)] == [3, 3]
+    assert isinstance(reader[-1], StageError)
+    assert "only here" in str(reader[-1])
+    assert isinstance(owner[-1], RankError)
+    assert "ranks [1] failed to make their share of step 2" in str(owner[-1])
+    assert "log of rank 1" in owner[-1].hint
+
+
+def test_a_lane_that_fails_only_where_it_is_owned_is_an_error_on_all_at_its_batch() -> None:
+    owner, reader = _until_error(meeting_loaders(_only(0, _fail), 2))
+    assert [len(owner), len(reader)] == [3, 3]
+    assert isinstance(owner[-1], StageError)
+    assert isinstance(reader[-1], RankError)
+
+
+def test_a_function_that_gives_fewer_rows_where_a_lane_is_read_for_another_rank_is_an_error_on_all() -> None:
+    def never(row: Row) -> bool:
+        return False
+
+    owner, reader = _until_error(meeting_loaders(_only(1, never), 2))
+    assert isinstance(reader[-1], DataError)
+    assert "lane 1 ends 1 rows before" in str(reader[-1])
+    assert "the same rows for the same input on every rank" in reader[-1].hint
+    assert isinstance(owner[-1], RankError)
+
+
+def test_ranks_that_were_restored_at_different_steps_are_an_error_on_all_that_lists_them() -> None:
+    pipe = fragments([8] * 10).filter(lambda row: True).batch(global_size=8, lanes=4)
+    (alone,) = meeting_loaders(pipe, 1)
+    running = iter(alone)
+    states = []
+    for _ in range(2):
+        next(running)
+        states.append(json_copy(alone.state_dict()))
+    alone.close()
+    ranks = meeting_loaders(pipe, 2)
+    for loader, state in zip(ranks, states, strict=True):
+        loader.load_state_dict(state)
+    for (error,) in _until_error(ranks):
+        assert isinstance(error, RankError)
+        assert "ranks [0] at epoch 0, step 1; ranks [1] at epoch 0, step 2" in str(error)
+        assert "same state" in error.hint
+
+
+@pytest.mark.parametrize("leaver", [0, 1])
+def test_a_rank_that_breaks_off_is_an_error_on_the_others_behind_the_batches_that_it_took(
+    leaver: int,
+) -> None:
+    pipe = fragments([8] * 10).filter(lambda row: True).batch(global_size=8, lanes=4)
+    ranks = meeting_loaders(pipe, 2)
+    running = [iter(loader) for loader in ranks]
+    for _ in range(3):
+        for iterator in running:
+            next(iterator)
+    ranks[leaver].close()
+    # What lies ready is no less right.
+    with pytest.raises(RankError, match=rf"ranks \[{leaver}\] have left"):
+        for _ in running[1 - leaver]:
+            pass
+    ranks[1 - leaver].close()
+
+
+def test_rows_that_no_batch_has_are_said_once_by_the_first_rank(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "dataflow.execute")
+    pipe = fragments((13,)).filter(lambda row: True).batch(global_size=6, lanes=3)
+    assert len(list(delivered(meeting_loaders(pipe, 2), 3))) == 6
+    assert [record.getMessage() for record in caplog.records] == [
+        "the last 1 rows of epoch 0 are left out, as those of other epochs are: they make no whole batch of 6; "
+        "remainder='pad' or 'keep' delivers them"
+    ]
 
 
 def test_skipped_rows_are_counted_on_the_rank_that_has_their_lane(tmp_path: Path) -> None:

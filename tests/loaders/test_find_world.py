@@ -53,6 +53,7 @@ def test_arguments_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("WORLD_SIZE", "8")
     assert _find() == World(rank=3, size=8)
     assert _find(rank=1, world_size=2) == World(rank=1, size=2)
+    assert _find(mesh=_Mesh({"dp": (1, 2), "tp": (0, 4)})) == World(rank=1, size=2)
 
 
 def test_ranks_of_other_parallelisms_share_a_data_parallel_rank() -> None:

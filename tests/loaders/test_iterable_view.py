@@ -47,6 +47,17 @@ def test_the_view_has_the_state_of_the_loader() -> None:
         assert _values(DataLoader(view, batch_size=None, num_workers=0)) == want[3:]
 
 
+def test_the_epoch_of_the_view_is_that_of_the_loader() -> None:
+    with _loader() as loader:
+        loader.set_epoch(3)
+        want = _values(loader)
+    with _loader() as loader:
+        view = loader.as_iterable_dataset()
+        view.set_epoch(3)
+        assert loader.epoch == 3
+        assert _values(DataLoader(view, batch_size=None, num_workers=0)) == want
+
+
 def test_the_length_of_the_view_is_that_of_the_loader() -> None:
     with _loader() as loader:
         assert len(loader.as_iterable_dataset()) == len(loader) == 10

@@ -5,6 +5,7 @@ cases/       one file per case, found by itself
 data.py      data sets on disk, made once and kept in a cache folder
 rows.py      the rows of those data sets, the same on every machine
 plain.py     how plain pyarrow and torch's DataLoader do the same work
+side_by_side.py  the case that every format of files has
 measure.py   the clock, the processor time and the memory of one side
 memory.py    memory of a tree of processes, as its proportional set size
 worker.py    the fresh process in which one side of a case runs once

@@ -5,10 +5,12 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable, Iterable, Mapping, Sized
+from functools import partial
+from itertools import islice
 
 from bench.case import Figures
 
-__all__ = ["DATALOADER_IMPORTS", "ENGINE_IMPORTS", "cpu_s", "iterate", "timed"]
+__all__ = ["DATALOADER_IMPORTS", "ENGINE_IMPORTS", "cpu_s", "iterate", "timed", "timed_when_warm"]
 
 # What a side has loaded before its clock starts, with what these load only when they are first used.
 ENGINE_IMPORTS = (
@@ -36,11 +38,22 @@ def timed(work: Callable[[], tuple[int, int]]) -> Figures:
     }
 
 
-def iterate(loader: Iterable[Mapping[str, Sized]], column: str, *, epochs: int = 1) -> tuple[int, int]:
-    """Take all batches of some epochs; returns rows, by the length of `column`, and batches."""
+def timed_when_warm(epochs: Callable[[int], tuple[int, int]], count: int) -> Figures:
+    """What `timed` finds for `count` epochs behind a first one, and the rate of that one: first_rows_per_s.
+
+    A first epoch pays for what later ones have: memory that the kernel has to clear, threads, worker processes.
+    """
+    first = timed(partial(epochs, 1))
+    return {**timed(partial(epochs, count)), "first_rows_per_s": first["rows_per_s"]}
+
+
+def iterate(
+    loader: Iterable[Mapping[str, Sized]], column: str, *, epochs: int = 1, max_batches: int | None = None
+) -> tuple[int, int]:
+    """Take all batches, or the first ones, of some epochs; returns rows, by the length of `column`, and batches."""
     rows = batches = 0
     for _ in range(epochs):
-        for made in loader:
+        for made in islice(loader, max_batches):
             rows += len(made[column])
             batches += 1
     return rows, batches

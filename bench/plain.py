@@ -14,8 +14,9 @@ from connectors.tensors import to_numpy
 
 if TYPE_CHECKING:
     import torch
+    from torch.utils.data import DataLoader
 
-__all__ = ["columns_in_memory", "iterate_dataloader", "parquet_files", "read_row_groups"]
+__all__ = ["columns_in_memory", "dataloader", "parquet_files", "read_row_groups"]
 
 
 def parquet_files(folder: Path) -> list[Path]:
@@ -70,13 +71,11 @@ def columns_in_memory(folder: Path) -> dict[str, torch.Tensor]:
     return columns
 
 
-def iterate_dataloader(
-    columns: Mapping[str, torch.Tensor], *, batch: int, epochs: int = 1, max_batches: int | None = None
-) -> tuple[int, int]:
-    """Shuffled batches of a map-style dataset on two workers that live on; returns rows and batches."""
+def dataloader(columns: Mapping[str, torch.Tensor], *, batch: int) -> DataLoader[dict[str, torch.Tensor]]:
+    """Shuffled batches of a map-style dataset on two workers that live on."""
     from torch.utils.data import DataLoader
 
-    loader: DataLoader[dict[str, torch.Tensor]] = DataLoader(
+    return DataLoader(
         # Any object with these two methods will do; deriving it from torch's class would import torch here.
         _Rows(columns),  # type: ignore[arg-type]
         batch_size=batch,
@@ -85,15 +84,6 @@ def iterate_dataloader(
         persistent_workers=True,
         drop_last=True,
     )
-    rows = batches = 0
-    name = next(iter(columns))
-    for _ in range(epochs):
-        for made in loader:
-            rows += len(made[name])
-            batches += 1
-            if batches == max_batches:
-                return rows, batches
-    return rows, batches
 
 
 class _Rows:

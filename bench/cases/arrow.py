@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 import dataflow as flow
-from bench.case import Bar, Case, Figures, Side
+from bench.case import Figures
 from bench.data import data_set
-from bench.measure import ENGINE_IMPORTS, iterate, timed
+from bench.measure import timed
 from bench.rows import small_rows
+from bench.side_by_side import Engine, Peer, side_by_side
 from connectors.tensors import to_numpy
 
 __all__ = ["CASE"]
@@ -33,9 +33,8 @@ def _prepare(quick: bool) -> Path:
     return data_set("small-arrow", make, rows=rows, version=1)
 
 
-def _dataflow(folder: Path, quick: bool) -> Figures:
-    with flow.read(f"{folder}/*.arrow").batch(_BATCH).loader(threads=2, output="numpy") as loader:
-        return timed(partial(iterate, loader, "label"))
+def _pipe(folder: Path) -> flow.Pipeline:
+    return flow.read(f"{folder}/*.arrow").batch(_BATCH)
 
 
 def _pyarrow(folder: Path, quick: bool) -> Figures:
@@ -56,17 +55,10 @@ def _pyarrow(folder: Path, quick: bool) -> Figures:
     return timed(work)
 
 
-CASE = Case(
+CASE = side_by_side(
     name="arrow",
     summary="5 million rows of 8 numbers in Arrow IPC files, in file order, batches of 1,024",
     prepare=_prepare,
-    sides=(
-        Side(name="dataflow", run=_dataflow, imports=(*ENGINE_IMPORTS, "connectors.arrow_ipc")),
-        Side(name="pyarrow", run=_pyarrow),
-    ),
-    bars=(
-        Bar(label="dataflow, 2 threads", figure="rows_per_s", side="dataflow", unit="rows/s"),
-        Bar(label="pyarrow, memory mapped", figure="rows_per_s", side="pyarrow", unit="rows/s"),
-        Bar(label="against pyarrow", figure="rows_per_s", side="dataflow", against="pyarrow", how="ratio"),
-    ),
+    engine=Engine(pipe=_pipe, column="label", connector="connectors.arrow_ipc"),
+    peer=Peer(name="pyarrow", run=_pyarrow, how="pyarrow, memory mapped", tool="pyarrow"),
 )

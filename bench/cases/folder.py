@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sized
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import dataflow as flow
-from bench.case import Bar, Case, Figures, Side
+from bench.case import Figures
 from bench.data import data_set
-from bench.measure import ENGINE_IMPORTS, iterate, timed
+from bench.measure import timed
+from bench.side_by_side import Engine, Peer, side_by_side
 
 __all__ = ["CASE"]
 
@@ -34,9 +34,8 @@ def _prepare(quick: bool) -> Path:
     return data_set("files", make, files=files, version=1)
 
 
-def _dataflow(folder: Path, quick: bool) -> Figures:
-    with flow.read(folder, format="folder").batch(_BATCH).loader(threads=2, output="numpy") as loader:
-        return timed(partial(iterate, loader, "label"))
+def _pipe(folder: Path) -> flow.Pipeline:
+    return flow.read(folder, format="folder").batch(_BATCH)
 
 
 def _python(folder: Path, quick: bool) -> Figures:
@@ -61,19 +60,10 @@ def _python(folder: Path, quick: bool) -> Figures:
     return timed(work)
 
 
-CASE = Case(
+CASE = side_by_side(
     name="folder",
     summary="20,000 files of 10 KB in class folders, in file order, batches of 64",
     prepare=_prepare,
-    sides=(
-        Side(name="dataflow", run=_dataflow, imports=(*ENGINE_IMPORTS, "connectors.folder")),
-        Side(name="python", run=_python),
-    ),
-    bars=(
-        Bar(label="dataflow, 2 threads", figure="rows_per_s", side="dataflow", unit="rows/s"),
-        Bar(label="open and read, 1 thread", figure="rows_per_s", side="python", unit="rows/s"),
-        Bar(
-            label="against open and read", figure="rows_per_s", side="dataflow", against="python", how="ratio"
-        ),
-    ),
+    engine=Engine(pipe=_pipe, column="label", connector="connectors.folder"),
+    peer=Peer(name="python", run=_python, how="open and read, 1 thread", tool="open and read"),
 )

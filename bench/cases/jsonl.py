@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import dataflow as flow
-from bench.case import Bar, Case, Figures, Side
+from bench.case import Figures
 from bench.data import data_set
-from bench.measure import ENGINE_IMPORTS, iterate, timed
+from bench.measure import timed
+from bench.side_by_side import Engine, Peer, side_by_side
 
 __all__ = ["CASE"]
 
@@ -34,9 +34,8 @@ def _prepare(quick: bool) -> Path:
     return data_set("lines", make, rows=rows, version=1)
 
 
-def _dataflow(folder: Path, quick: bool) -> Figures:
-    with flow.read(f"{folder}/*.jsonl").batch(_BATCH).loader(threads=2, output="numpy") as loader:
-        return timed(partial(iterate, loader, "score"))
+def _pipe(folder: Path) -> flow.Pipeline:
+    return flow.read(f"{folder}/*.jsonl").batch(_BATCH)
 
 
 def _python(folder: Path, quick: bool) -> Figures:
@@ -57,17 +56,10 @@ def _python(folder: Path, quick: bool) -> Figures:
     return timed(work)
 
 
-CASE = Case(
+CASE = side_by_side(
     name="jsonl",
     summary="400,000 lines of JSON of about 250 bytes, in file order, batches of 256",
     prepare=_prepare,
-    sides=(
-        Side(name="dataflow", run=_dataflow, imports=(*ENGINE_IMPORTS, "connectors.jsonl")),
-        Side(name="python", run=_python),
-    ),
-    bars=(
-        Bar(label="dataflow, 2 threads", figure="rows_per_s", side="dataflow", unit="rows/s"),
-        Bar(label="json.loads, 1 thread", figure="rows_per_s", side="python", unit="rows/s"),
-        Bar(label="against json.loads", figure="rows_per_s", side="dataflow", against="python", how="ratio"),
-    ),
+    engine=Engine(pipe=_pipe, column="score", connector="connectors.jsonl"),
+    peer=Peer(name="python", run=_python, how="json.loads, 1 thread", tool="json.loads"),
 )

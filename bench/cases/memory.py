@@ -10,7 +10,7 @@ import dataflow as flow
 from bench.case import Bar, Case, Figures, Side
 from bench.measure import DATALOADER_IMPORTS, ENGINE_IMPORTS, iterate, timed
 from bench.memory import tree_pss_bytes
-from bench.plain import columns_in_memory, iterate_dataloader, parquet_files
+from bench.plain import columns_in_memory, dataloader, parquet_files
 from bench.rows import tokens_in_parquet
 
 __all__ = ["CASE"]
@@ -32,8 +32,8 @@ def _dataflow(folder: Path, quick: bool) -> Figures:
 
 
 def _dataloader(folder: Path, quick: bool) -> Figures:
-    columns = columns_in_memory(folder)
-    return timed(partial(iterate_dataloader, columns, batch=_BATCH, max_batches=200))
+    loader = dataloader(columns_in_memory(folder), batch=_BATCH)
+    return timed(partial(iterate, loader, "tokens", max_batches=200))
 
 
 def _epochs(folder: Path, quick: bool) -> Figures:

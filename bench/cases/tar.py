@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import io
 import tarfile
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import dataflow as flow
-from bench.case import Bar, Case, Figures, Side
+from bench.case import Figures
 from bench.data import data_set
-from bench.measure import ENGINE_IMPORTS, iterate, timed
+from bench.measure import timed
+from bench.side_by_side import Engine, Peer, side_by_side
 
 __all__ = ["CASE"]
 
@@ -41,9 +41,8 @@ def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
     archive.addfile(member, io.BytesIO(data))
 
 
-def _dataflow(folder: Path, quick: bool) -> Figures:
-    with flow.read(f"{folder}/*.tar").batch(_BATCH).loader(threads=2, output="numpy") as loader:
-        return timed(partial(iterate, loader, "cls"))
+def _pipe(folder: Path) -> flow.Pipeline:
+    return flow.read(f"{folder}/*.tar").batch(_BATCH)
 
 
 def _python(folder: Path, quick: bool) -> Figures:
@@ -65,17 +64,10 @@ def _python(folder: Path, quick: bool) -> Figures:
     return timed(work)
 
 
-CASE = Case(
+CASE = side_by_side(
     name="tar",
     summary="40,000 samples of 20 KB and a label in tar shards, in file order, batches of 64",
     prepare=_prepare,
-    sides=(
-        Side(name="dataflow", run=_dataflow, imports=(*ENGINE_IMPORTS, "connectors.tar")),
-        Side(name="python", run=_python),
-    ),
-    bars=(
-        Bar(label="dataflow, 2 threads", figure="rows_per_s", side="dataflow", unit="rows/s"),
-        Bar(label="tarfile, 1 thread", figure="rows_per_s", side="python", unit="rows/s"),
-        Bar(label="against tarfile", figure="rows_per_s", side="dataflow", against="python", how="ratio"),
-    ),
+    engine=Engine(pipe=_pipe, column="cls", connector="connectors.tar"),
+    peer=Peer(name="python", run=_python, how="tarfile, 1 thread", tool="tarfile"),
 )

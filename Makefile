@@ -33,7 +33,7 @@ test: $(READY)
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --strict $(PACKAGES)
+	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
 format: $(READY)

@@ -13,11 +13,13 @@ from connectors.dataset import Dataset, MapStyle
 from connectors.memory import InMemory
 from connectors.memory import from_arrow as table_in_memory
 from connectors.memory import from_columns as columns_in_memory
+from dataflow.byte_sizes import parse_bytes
 from dataflow.errors import PlanError
 from dataflow.execute import ask
+from dataflow.execute.outline import Outline, outline
 from dataflow.graph.columns import RESERVED
 from dataflow.graph.explain import explain
-from dataflow.graph.node import Node, walk
+from dataflow.graph.node import Node, makes_batches
 from dataflow.graph.pipeline import PipelineBase
 from dataflow.graph.spec import to_spec
 from dataflow.ops.batch import Batch
@@ -33,7 +35,7 @@ from dataflow.ops.read import FileSource, MemorySource, Read, Url
 from dataflow.ops.rename import Rename
 from dataflow.ops.repeat import Repeat
 from dataflow.ops.select import Select
-from dataflow.ops.shuffle import Shuffle, parse_bytes
+from dataflow.ops.shuffle import Shuffle
 from dataflow.ops.skip import Skip
 from dataflow.ops.split import Split, split_ranges
 from dataflow.ops.take import Take
@@ -198,9 +200,24 @@ class Pipeline(PipelineBase):
         """How well the order of epoch 0 is mixed: rank correlation with file order, and mean displacement."""
         return ask.quality(self.node, self.seed_value or 0)
 
-    def explain(self) -> str:
-        """The steps as they were written, and as the rules have rewritten them."""
-        return explain(self.node, optimize)
+    def explain(self, *, world_size: int | None = None) -> str:
+        """The steps as written and as the rules have rewritten them, and the facts of `outline`, one a line."""
+        return f"{explain(self.node, optimize)}\n{self.outline(world_size=world_size)}"
+
+    def outline(self, *, world_size: int | None = None) -> Outline:
+        """How the pipeline will be read: sources, lane reads, windows, memory; on these ranks, or on `world_size`.
+
+        Opens the indexes and works out the order of epoch 0. No row is read, and no function or filter is run.
+
+        Raises:
+            PlanError: the steps do not fit together, or `world_size` is below 1.
+        """
+        from loaders.world import find_world
+
+        if world_size is not None and world_size < 1:
+            raise PlanError(f"world_size={world_size!r} is no number of ranks.", hint="use 1 or more")
+        size = find_world(None, None, None, None).size if world_size is None else world_size
+        return outline(self.node, self.seed_value or 0, size, asked=world_size is not None)
 
     def to_spec(self) -> dict[str, Json]:
         """The pipeline as plain data, which `flow.load_spec` reads back from YAML or JSON."""
@@ -342,7 +359,7 @@ def _joined(name: str, pipelines: Sequence[Pipeline], node: Node) -> Pipeline:
             raise PlanError(
                 f"{name}: an input has a seed of its own.", hint=f"set it behind: {name}(...).seed(n)"
             )
-        if any(step.traits.batches for step in walk(pipe.node)):
+        if makes_batches(pipe.node):
             raise PlanError(f"{name}: an input makes batches.", hint=f"batch behind it: {name}(...).batch(n)")
     check_place(node)
     made = Pipeline(node)

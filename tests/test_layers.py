@@ -18,7 +18,7 @@ PACKAGES = ("dataflow", "connectors", "loaders", "bench")
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("dataflow.errors",),
     ("connectors",),
-    ("dataflow.options",),
+    ("dataflow.byte_sizes", "dataflow.options"),
     ("dataflow.index",),
     ("dataflow.order",),
     ("dataflow.graph",),

@@ -1,4 +1,4 @@
-"""`dataflow explain`: a spec as the steps that were written and the steps that run."""
+"""`dataflow explain`: a spec as the steps that were written and the steps that run, and how it will be read."""
 
 from __future__ import annotations
 
@@ -15,18 +15,24 @@ __all__ = ["explain"]
 
 def explain(
     spec: Annotated[str, typer.Argument(metavar="SPEC", help="A YAML or JSON file.")],
+    world: Annotated[
+        int | None, typer.Option("--world", min=1, help="On so many ranks; else as the environment says.")
+    ] = None,
     allow: Allow = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Show the steps of a SPEC as written, and as the rules have rewritten them."""
+    """Show the steps of a SPEC as written and as they run, and its lane reads, windows and memory."""
     with reporting(as_json=as_json, debug=debug) as output:
         opened = open_from_here(spec, allow)
         pipe = opened.pipeline
-        text = pipe.explain()
+        text = pipe.explain(world_size=world)
         schema = pipe.schema
         columns: Json = None if schema is None else {field.name: str(field.type) for field in schema}
         loader: dict[str, Json] = dict(opened.loader)
         if loader:
             text += "\nloader: " + ", ".join(f"{name}={value!r}" for name, value in loader.items())
-        output.give({"explain": text, "columns": columns, "seed": pipe.seed_value, "loader": loader}, text)
+        facts = pipe.outline(world_size=world).fields() if as_json else {}
+        output.give(
+            {"explain": text, "columns": columns, "seed": pipe.seed_value, "loader": loader, **facts}, text
+        )

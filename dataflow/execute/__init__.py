@@ -9,15 +9,24 @@ Read in this order:
     job.py        one window on its way: read, then operated on
     feed.py       one lane: its windows, read ahead, as a queue of rows
     known.py      the driver where lengths are known: batches by arithmetic
+    outputs.py    one lane behind row-changing operators, as a queue from a cursor on
+    open_lanes.py the lanes that one rank runs, its own and those that its share reaches into
     dealt.py      the driver behind row-changing operators: batches dealt from the lanes
     agree.py      what ranks tell each other one batch ahead
     assemble.py   rows of lanes side by side: one rank's batch
-    loader.py     epochs, state, and the thread that works ahead
+    running.py    threads and memory while a loader is iterated
+    iteration.py  one `for`: the batches of one epoch
+    position.py   where a loader stands, and where it stood before the last batches
+    course.py     which setup each epoch has: new files join at a resume
+    loader.py     what users hold: epochs one after the other, and their states
     state.py      what a state holds, and what it must agree with
     pools.py      threads: one pool for reading, one for computing
     buffers.py    reused memory, and the budget that bounds it
     replace.py    bad rows: another row of the window in their place
+    mended.py     bad rows that were replaced, until their batch is delivered
     quarantine.py the file that lists bad rows
     metrics.py    counters of every stage
     trace.py      spans of every stage on one timeline
+    remainder.py  the line in the log about rows that are left out
+    outline/      what `explain` says beside the steps
 """

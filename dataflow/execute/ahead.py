@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Generator
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 
 from dataflow.errors import LoaderClosed
+from dataflow.execute.assemble import HostBatch
 from dataflow.execute.known import Made
 
 __all__ = ["Ahead"]
@@ -38,6 +42,8 @@ class Ahead:
         self._room: SimpleQueue[None] = SimpleQueue()
         for _ in range(_DEPTH):
             self._room.put(None)
+        # Of those that may not have been taken: the ones that lie ready, and one that the consumer waits for.
+        self._making: deque[Future[list[HostBatch]]] = deque(maxlen=_DEPTH + 1)
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="dataflow-driver", daemon=True)
         self._thread.start()
@@ -47,7 +53,10 @@ class Ahead:
         try:
             self._room.get()
             while not self._closed:
-                self._made.put(next(self._driver))
+                made = next(self._driver)
+                if isinstance(made.batches, Future):
+                    self._making.append(made.batches)
+                self._made.put(made)
                 self._room.get()
         except StopIteration:
             pass
@@ -56,9 +65,18 @@ class Ahead:
         finally:
             self._driver.close()
             self._made.put(_Ended(error))
+            if not self._closed:
+                self._finish()
             self._at_end()
             # Else a cycle would keep windows in memory until the collector runs.
             del self._driver, self._at_end
+
+    def _finish(self) -> None:
+        """Wait for what is in front of an error: it is delivered, so that `at_end` must not end its making."""
+        for future in self._making:
+            # Not `concurrent.futures.wait`: that never hears of one that is cancelled before it begins.
+            with suppress(CancelledError):
+                future.exception()
 
     def get(self) -> Made:
         """The next batches; waits for them.

@@ -6,44 +6,33 @@ import numpy as np
 import numpy.typing as npt
 
 from dataflow.errors import PlanError
-from dataflow.execute.compile import compile_plan
-from dataflow.execute.sample import read_positions
-from dataflow.graph.node import Node, walk
+from dataflow.execute.compile import Plan, compile_plan
+from dataflow.execute.sample import FileOrder
+from dataflow.graph.node import Node, split_at_batch, walk
 from dataflow.graph.rows import Row, listed
 from dataflow.order.epoch import EpochOrder
 from dataflow.order.quality import Quality, shuffle_quality
 from dataflow.order.windows import Window
 
-__all__ = ["below_batch", "count", "counted", "quality", "row"]
+__all__ = ["count", "counted", "quality", "row"]
 
-_PASS_ROWS = 1 << 16
 # An even sample of a long order has the quality of all of it.
 _QUALITY_ROWS = 1_000_000
 _QUALITY_WINDOWS = 256
 
 
-def below_batch(node: Node) -> Node:
-    """The steps in front of batch."""
-    while any(step.traits.batches for step in walk(node)):
-        node = node.input
-    return node
-
-
 def count(node: Node, seed: int) -> int:
     """Rows of one epoch in front of batch."""
-    plan = compile_plan(below_batch(node), seed)
+    plan = _plan(node, seed)
     if plan.lengths_known:
         return plan.stream.total
-    base = _in_file_order(plan.root)
-    stream = compile_plan(base, seed).stream
     passes = plan.stream.passes
     # Random operators give another number of rows in every pass.
-    random = any(step.traits.random for step in walk(base))
+    random = any(step.traits.random for step in walk(plan.root))
+    order = FileOrder(plan.root, plan.stream, seed)
     rows = 0
     for turn in range(passes if random else 1):
-        for start in range(0, stream.n, _PASS_ROWS):
-            stop = min(stream.n, start + _PASS_ROWS)
-            block, _ = read_positions(base, stream, start, stop, seed, "count", turn)
+        for _, _, block in order.blocks(turn=turn):
             if block.bad:
                 raise block.bad[0].error
             rows += block.rows
@@ -53,24 +42,20 @@ def count(node: Node, seed: int) -> int:
 def counted(node: Node) -> Node:
     """The same steps, filters by function found out beforehand.
 
+    A step stays what it is where nothing below it changes, so that what its pass has found stays too.
+
     Raises:
         PlanError: a filter stands behind a random operator, or one that makes several rows of one.
     """
-    made = node.over(*[counted(feed) for feed in node.inputs])
-    if not made.traits.filters or made.traits.selects:
-        return made
-    for step in walk(made.input):
-        if step.traits.random or step.traits.many:
-            raise PlanError(
-                f"counted(): {made.label()} stands behind {step.label()}.",
-                hint="put the filter in front of it",
-            )
-    return made.counted_before()
+    feeds = [counted(feed) for feed in node.inputs]
+    same = all(made is feed for made, feed in zip(feeds, node.inputs, strict=True))
+    made = node if same else node.over(*feeds)
+    return made.counted_before() if made.traits.filters and not made.traits.selects else made
 
 
 def row(node: Node, number: int, seed: int) -> Row:
     """Row `number` in file order at epoch 0."""
-    plan = compile_plan(_in_file_order(below_batch(node)), seed)
+    plan = _plan(node, seed)
     if not plan.lengths_known:
         raise PlanError(
             "pipe[i]: which row is number i is known only when all in front of it have run.",
@@ -81,16 +66,10 @@ def row(node: Node, number: int, seed: int) -> Row:
     place = int(number) + plan.stream.n if number < 0 else int(number)
     if not 0 <= place < plan.stream.n:
         raise IndexError(f"row {number} of {plan.stream.n}")
-    block, _ = read_positions(plan.root, plan.stream, place, place + 1, seed, "row")
+    block = FileOrder(plan.root, plan.stream, seed).read(place, place + 1)
     if block.bad:
         raise block.bad[0].error
     return listed(block.columns, block.rows)[0]
-
-
-def _in_file_order(node: Node) -> Node:
-    while node.traits.changes_order:
-        node = node.input
-    return node.over(*[_in_file_order(feed) for feed in node.inputs])
 
 
 def quality(node: Node, seed: int) -> Quality:
@@ -104,7 +83,7 @@ def quality(node: Node, seed: int) -> Quality:
             raise PlanError(
                 f"shuffle_quality() behind {step.label()}.", hint="ask the pipeline in front of it"
             )
-    plan = compile_plan(below_batch(node), seed)
+    plan = _plan(node, seed)
     order = EpochOrder(plan.stream, seed=seed, lanes=1, turn=0, chunk_rows=1 << 16)
     windows = list(order.windows(0))
     chosen = windows[:: max(1, len(windows) // _QUALITY_WINDOWS)]
@@ -112,6 +91,11 @@ def quality(node: Node, seed: int) -> Quality:
     every = max(1, rows // _QUALITY_ROWS)
     positions = [_positions(window.resolve())[::every] for window in chosen]
     return shuffle_quality(np.concatenate(positions) if positions else np.zeros(0, np.int64))
+
+
+def _plan(node: Node, seed: int) -> Plan:
+    """The plan of the steps in front of batch."""
+    return compile_plan(split_at_batch(node)[0], seed)
 
 
 def _positions(window: Window) -> npt.NDArray[np.int64]:

@@ -1,7 +1,7 @@
 """Rows of lanes side by side: what one rank takes of consecutive steps becomes batches.
 
-With one lane a batch is a view of its window's memory. With several, or where rows are not in order yet, one
-copy a lane and column fills the batches of the whole run.
+With one lane a batch is a view of its window's memory. With several, one copy a lane and column fills the
+batches of the whole run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.feed import Segment
-from dataflow.graph.block import BadSample, Block, Column, concat_blocks, joined, picked
+from dataflow.graph.block import BadSample, Block, Column, concat_blocks, joined
 
 __all__ = ["HostBatch", "LaneRows", "assemble", "padded"]
 
@@ -60,7 +60,7 @@ class LaneRows:
 
 def assemble(lanes: Sequence[LaneRows], steps: int, memory: BufferPool) -> list[HostBatch]:
     """The batches of `steps` consecutive steps to which each lane gives the same number of rows every time."""
-    if len(lanes) == 1 and all(segment.block.index is None for segment in lanes[0].segments):
+    if len(lanes) == 1:
         return _views(lanes[0], steps)
     rows = sum(lane.count for lane in lanes)
     names = list(lanes[0].segments[0].block.columns)
@@ -131,22 +131,12 @@ def _side_by_side(
 
 
 def _rows(segment: Segment, name: str) -> Column:
-    """A column's rows of a segment, in delivery order."""
-    block = segment.block
-    if block.index is None:
-        return block.columns[name][segment.start : segment.stop]
-    return picked(block.columns[name], block.index[segment.start : segment.stop])
+    """A column's rows of a segment."""
+    return segment.block.columns[name][segment.start : segment.stop]
 
 
 def _fill(target: npt.NDArray[np.generic], done: int, segment: Segment, name: str) -> None:
     """Write a segment's rows to rows `done` and on of `target` (steps, count, *shape), counted through the steps."""
-    if segment.block.index is not None and target.flags.c_contiguous:
-        rows = segment.stop - segment.start
-        flat = target.reshape(-1, *target.shape[2:])[done : done + rows]
-        # Indices are in range; without "clip" NumPy takes through a copy.
-        index = segment.block.index[segment.start : segment.stop]
-        np.take(segment.block.columns[name], index, axis=0, out=flat, mode="clip")
-        return
     source = _rows(segment, name)
     count = target.shape[1]
     step, inside = divmod(done, count)

@@ -14,8 +14,9 @@ from collections import deque
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-__all__ = ["BufferPool"]
+__all__ = ["ArrowUse", "BufferPool"]
 
 # Smaller arrays are left to NumPy, which keeps them itself.
 _SMALLEST = 1 << 16
@@ -70,14 +71,25 @@ class BufferPool:
         with self._lock:
             self._take_back()
             self._leased += size
-            held = self._free.get(size)
-            if held:
-                self._free_bytes -= size
-                return held.pop()
+            if held := self._kept(size):
+                self._leased += len(held) - size
+                return held
             if self._leased + self._free_bytes > self._keep_bytes:
                 self._free.clear()
                 self._free_bytes = 0
         return _fresh(size)
+
+    def _kept(self, size: int) -> mmap.mmap | None:
+        """Kept memory of that size or a little more: the windows of an epoch differ in it."""
+        fitting = [held for held in self._free if size <= held <= size + size // 4]
+        if not fitting:
+            return None
+        best = min(fitting)
+        memory = self._free[best].pop()
+        self._free_bytes -= best
+        if not self._free[best]:
+            del self._free[best]
+        return memory
 
     def _take_back(self) -> None:
         while self._returned:
@@ -87,6 +99,21 @@ class BufferPool:
             if self._leased + self._free_bytes + size <= self._keep_bytes:
                 self._free.setdefault(size, []).append(memory)
                 self._free_bytes += size
+
+
+class ArrowUse:
+    """Memory that Arrow holds more than when this was made, and than decoders may be expected to hold.
+
+    Batches show parts of windows that stay Arrow; only Arrow knows when the last of them has died.
+    """
+
+    def __init__(self, expected_bytes: int) -> None:
+        self._usual = pa.total_allocated_bytes() + expected_bytes
+
+    @property
+    def bytes(self) -> int:
+        """In use now, by whomever."""
+        return max(0, pa.total_allocated_bytes() - self._usual)
 
 
 def _fresh(size: int) -> mmap.mmap:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal
@@ -10,14 +11,17 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from connectors.tensors import shape_of
+from dataflow.byte_sizes import parse_bytes
 from dataflow.errors import PlanError
+from dataflow.execute.passes import found_once
 from dataflow.execute.program import Program, compile_program
-from dataflow.execute.sample import read_positions
-from dataflow.execute.selection import select_rows
-from dataflow.graph.node import Node, Source, walk
+from dataflow.execute.sample import FileOrder
+from dataflow.execute.selection import find_kept
+from dataflow.graph.draw import Draw
+from dataflow.graph.node import Kept, Node, Source, split_at_batch, walk
 from dataflow.index.index import Index
 from dataflow.ops.read import PinnedSource
-from dataflow.ops.shuffle import parse_bytes
+from dataflow.optimize.push_projection import narrow_to
 from dataflow.optimize.rules import optimize
 from dataflow.order import stream as streams
 from dataflow.order.stream import Leaf, Stream
@@ -70,7 +74,12 @@ class Plan:
     @property
     def row_bytes(self) -> float:
         """Estimated decoded bytes of one row of all columns that are read, zipped inputs included."""
-        return max(1.0, sum(_group_bytes(g.indexes, g.schema) for g in self.program.groups))
+        return self.program.row_bytes
+
+    @property
+    def indexes(self) -> Mapping[int, Index]:
+        """The sources by number."""
+        return {source.number: source.index for source in self.sources}
 
 
 def _field_bytes(field: pa.Field[Any]) -> float:
@@ -78,40 +87,62 @@ def _field_bytes(field: pa.Field[Any]) -> float:
     return _UNKNOWN_BYTES if dense is None else dense[0].itemsize * float(prod(dense[1]))
 
 
-def _group_bytes(indexes: Mapping[int, Index], schema: pa.Schema) -> float:
-    each = [
-        index.decoded_bytes_per_row([n for n in schema.names if n in index.row_bytes])
-        for index in indexes.values()
-    ]
-    return max(each)
-
-
 @dataclass
 class _Compiler:
     seed: int
     windows: Sequence[int] | None
+    pinned: Mapping[int, Source]  # sources that stand in for others, by the id() of those
+    evaluate: bool
+    tolerant: bool
     numbers: dict[int, NumberedSource] = field(default_factory=dict)
     window_rows: list[int] = field(default_factory=list)
     output_window: int | None = None
     _streams: dict[Node, Stream] = field(default_factory=dict)
 
+    def prepare(self, node: Node) -> Node:
+        """The steps as they were written, over the sources to be read; those that select know what they keep."""
+        if node.source is not None:
+            return node.with_source(self.pinned.get(id(node.source), node.source))
+        made = node.over(*[self.prepare(feed) for feed in node.inputs])
+        if not self.evaluate or not made.traits.selects:
+            return made
+        indexes = [step.source.index for step in walk(made) if step.source is not None]
+        kept = found_once(node, indexes, lambda: self._found(made))
+        made = made.with_kept(kept)
+        unmet = kept.open and not made.traits.kernel
+        if kept.error is not None and (unmet or not self.tolerant):
+            # A copy: through the frames that it passes, the error itself would keep the step that it is kept with.
+            raise copy(kept.error) from kept.error.__cause__
+        return made
+
+    def _found(self, step: Node) -> Kept:
+        """The pass of a step of the user's, over all that is below it."""
+        below = self.resolve(optimize(_in_file_order(step.input)))
+        _check_counts(step.over(below))
+        return self._find(step, below, self.stream(below), tolerant=self.tolerant)
+
+    def _find(self, step: Node, below: Node, stream: Stream, *, tolerant: bool) -> Kept:
+        over = step.over(below)
+        read = narrow_to(below, over.traits.reads)
+        return find_kept(over.over(read), stream, self.seed, _by_number(self.numbers), tolerant=tolerant)
+
     def resolve(self, node: Node) -> Node:
         """Fresh nodes, of which each knows its schema: functions without one are asked with the first rows."""
         made = node.over(*[self.resolve(feed) for feed in node.inputs])
-        if made.traits.selects:
+        if made.traits.selects and made.kept is None:
             made = made.with_basis(self.resolve(made.selection_basis))
         return made.resolved_with(self._probed(made)) if made.traits.needs_schema else made
 
     def _probed(self, node: Node) -> pa.Schema:
         rows = _PROBE_ROWS
-        basis = self._without_order(node.input)
+        basis = _in_file_order(node.input)
         stream = self.stream(basis)
+        order = FileOrder(basis, stream, self.seed)
         while True:
-            block, draw = read_positions(
-                basis, stream, 0, min(rows, stream.n), self.seed, node.key or node.kind
-            )
+            block = order.read(0, min(rows, stream.n))
             if block.rows:
                 most = min(_PROBE_ROWS, node.traits.chunk or _PROBE_ROWS)
+                draw = Draw(self.seed, 0, node.key or node.kind)
                 return node.probe(block.slice(0, min(block.rows, most)), draw)
             if rows >= min(_PROBE_MOST, stream.n):
                 raise PlanError(
@@ -119,12 +150,6 @@ class _Compiler:
                     hint="give schema={...} to it",
                 )
             rows *= 8
-
-    def _without_order(self, node: Node) -> Node:
-        """The same rows in file order."""
-        while node.traits.changes_order:
-            node = node.input
-        return node.over(*[self._without_order(feed) for feed in node.inputs])
 
     def stream(self, node: Node) -> Stream:
         """The rows that come out of a row-keeping tree, in its order."""
@@ -136,22 +161,30 @@ class _Compiler:
         if node.source is not None:
             return streams.read(self._leaf(node.source))
         if node.traits.counts_rows or node.traits.selects:
-            for step in (s for feed in node.inputs for s in walk(feed)):
-                if not step.traits.keeps_rows:
-                    raise PlanError(
-                        f"{node.label()} behind {step.label()}: how many rows that gives is not known.",
-                        hint=f"put {node.kind} in front of it"
-                        + (", or use counted()" if step.traits.filters else ""),
-                    )
+            _check_counts(node)
         feeds = [self.stream(feed) for feed in node.inputs]
+        if not self.evaluate and any(step.traits.selects for step in walk(node)):
+            if node.traits.pairs:
+                feeds = _of_one_length(feeds)
+            elif node.traits.selects or node.traits.counts_rows:
+                return feeds[0]
         if node.traits.selects:
-            return select_rows(node, feeds[0], self)
+            return streams.select(feeds[0], self._kept(node, feeds[0]).bitmap)
         if node.traits.shuffles:
             node = node.with_window(self._window(node))
         if node.traits.whole_window:
             window = self._window(node)
             self.output_window = None if window == "full" else window
         return node.arrange(feeds)
+
+    def _kept(self, node: Node, stream: Stream) -> Kept:
+        if node.kept is not None:
+            return node.kept
+        # Of a step that a rule made: no function of the user's runs for it.
+        kept = self._find(node, node.selection_basis, stream, tolerant=True)
+        if kept.error is not None and kept.open:
+            raise kept.error
+        return kept
 
     def _window(self, node: Node) -> int | Literal["full"]:
         window = node.window_size
@@ -179,6 +212,12 @@ class _Compiler:
         return self.numbers[id(source)]
 
 
+def _of_one_length(feeds: Sequence[Stream]) -> list[Stream]:
+    """The inputs of a zip cut to the shortest."""
+    shortest = min(feed.n for feed in feeds)
+    return [streams.take(feed, shortest) for feed in feeds]
+
+
 def _row_bytes(node: Node) -> float:
     """Decoded bytes of a row below a shuffle, the mean over all rows of its sources."""
     total, rows = 0.0, 0
@@ -190,44 +229,66 @@ def _row_bytes(node: Node) -> float:
     return total / rows if rows else 1.0
 
 
-def _pinned(node: Node, pinned: Mapping[int, Source]) -> Node:
-    """The tree over other sources; one source stays one source."""
-    if node.source is None:
-        return node.over(*[_pinned(feed, pinned) for feed in node.inputs])
-    return node.with_source(pinned[id(node.source)])
+def _by_number(numbers: Mapping[int, NumberedSource]) -> dict[int, Index]:
+    return {source.number: source.index for source in numbers.values()}
+
+
+def _in_file_order(node: Node) -> Node:
+    """The same rows without shuffles and repeats."""
+    while node.traits.changes_order:
+        node = node.input
+    return node.over(*[_in_file_order(feed) for feed in node.inputs])
+
+
+def _check_counts(node: Node) -> None:
+    """How many rows come to a step that must know it is known.
+
+    Raises:
+        PlanError: it is not; names the step that leaves it open.
+    """
+    for step in (s for feed in node.inputs for s in walk(feed)):
+        if not step.traits.keeps_rows:
+            raise PlanError(
+                f"{node.label()} behind {step.label()}: how many rows that gives is not known.",
+                hint=f"put {node.kind} in front of it"
+                + (", or use counted()" if step.traits.filters else ""),
+            )
 
 
 def compile_plan(
-    node: Node, seed: int, windows: Sequence[int] | None = None, indexes: Mapping[int, Index] | None = None
+    node: Node,
+    seed: int,
+    windows: Sequence[int] | None = None,
+    indexes: Mapping[int, Index] | None = None,
+    *,
+    evaluate: bool = True,
+    tolerant: bool = False,
 ) -> Plan:
     """Compile a pipeline; `windows` are the window rows that a state keeps.
 
-    `indexes`, by the id() of a source, stand in for the sources' own: those that a state was saved with.
+    `indexes`, by the id() of a source, stand in for the sources' own: those that a state was saved with. Without
+    `evaluate` no function is asked for its columns and no pass of a filter is run: such a plan is for looking at,
+    and its rows are those in front of such filters, and of what counts theirs. With `tolerant` a row that such a
+    pass cannot decide about is kept, and is bad when it is delivered.
 
     Raises:
         PlanError: the steps do not fit together.
-        DataflowError: an index cannot be built, or a function that must be asked for its columns fails.
+        DataflowError: an index cannot be built, or a function fails that must be asked beforehand: for its columns,
+            or for the rows that it keeps.
     """
-    batch_steps: list[Node] = []
-    below = node
-    if any(step.traits.batches for step in walk(node)):
-        while not below.traits.batches:
-            batch_steps.insert(0, below)
-            below = below.input
-        batch_steps.insert(0, below)
-        below = below.input
-    if indexes is not None:
-        pinned: dict[int, Source] = {key: PinnedSource(index=index) for key, index in indexes.items()}
-        below = _pinned(below, pinned)
-    compiler = _Compiler(seed, windows)
+    below, batch_steps = split_at_batch(node)
+    pinned = {key: PinnedSource(index=index) for key, index in (indexes or {}).items()}
+    compiler = _Compiler(seed, windows, pinned, evaluate, tolerant)
     for step in walk(below):
         if step.source is not None:
-            compiler.numbered(step.source)
-    root = compiler.resolve(optimize(below))
+            compiler.numbered(pinned.get(id(step.source), step.source))
+    root = optimize(compiler.prepare(below))
+    if evaluate:
+        root = compiler.resolve(root)
     compiler.window_rows.clear()
     stream = compiler.stream(root)
     return Plan(
-        root=root, batch_steps=tuple(batch_steps), sources=tuple(compiler.numbers.values()), stream=stream,
+        root=root, batch_steps=batch_steps, sources=tuple(compiler.numbers.values()), stream=stream,
         program=compile_program(root), seed=seed, windows=tuple(compiler.window_rows),
         output_window=compiler.output_window,
     )  # fmt: skip

@@ -129,7 +129,11 @@ class LaneFeed:
             raise InternalError(f"lane {self.lane} has no further window.")
         window, mask = self._next
         first = max(0, self._row - window.start)
-        job = WindowJob(self.bench, window, self._turns[window.pass_number], mask, first)
+        epoch, start, stride = self._turns[0], window.start, self._stride
+        job = WindowJob(
+            self.bench, window, self._turns[window.pass_number], mask, first,
+            need=lambda row: (epoch, (start + row) // stride),
+        )  # fmt: skip
         job.start()
         self._jobs.append(job)
         self._next = next(self._windows, None)
@@ -160,7 +164,8 @@ class LaneFeed:
         return self._next is None
 
     def cancel(self) -> None:
-        """Let tasks that have not begun do nothing."""
+        """Start no further window, and let tasks that have not begun do nothing."""
+        self._next = None
         for job in self._jobs:
             job.cancel()
         self._jobs.clear()
@@ -223,7 +228,7 @@ class RowQueue:
             return Segment(whole := self._mend(block, job), 0, whole.rows)
         if block.bad:
             first = min(block.bad, key=lambda bad: bad.origin)
-            self._error = self.feed.bench.located(first)
+            self._error = self.feed.bench.ends_with(first)
             return Segment(block, 0, int(np.searchsorted(block.origin, first.origin)))
         return Segment(block, 0, block.rows)
 
@@ -267,10 +272,9 @@ class ReadAhead:
         while self._heap and (ahead < 2 or ahead_bytes < self._ahead_bytes):
             epoch, _, _, feed = self._heap[0]
             rows = feed.next_rows
-            # What is leased counts memory that batches still show; what is estimated, columns that stay Arrow.
-            held = max(
-                self._bench.memory.leased_bytes, self._row_bytes * sum(f.held_rows for f in self._feeds)
-            )
+            # What is in use counts memory that batches still show; what is estimated, windows yet to be read.
+            in_use = self._bench.memory.leased_bytes + self._bench.arrow.bytes
+            held = max(in_use, self._row_bytes * sum(f.held_rows for f in self._feeds))
             if rows and held + rows * self._row_bytes > self._limit_bytes:
                 return
             heapq.heappop(self._heap)

@@ -1,11 +1,10 @@
-"""Reading a window: the spans of its fragments, each row put straight to its place in the delivery order.
+"""Reading a window: the spans of its fragments, each row put to its place in the delivery order.
 
-Dense columns without nulls go into reused buffers, one copy from what the connector decoded. Strings, lists and
-columns with nulls stay Arrow and are brought into order by one `take` when all spans are there.
-
-Narrow rows are better kept as they were read, and put in order when batches are made: a write of 8 bytes to a
-random place of a window larger than the cache takes 23 ns, and the read of one 12 ns (wide rows: one copy
-instead of two). The block then has an `index`.
+Dense columns without nulls go into reused buffers. Wide rows are written to their places as they are read: one
+copy from what the connector decoded. Narrow ones are kept as they were read and put in order column by column
+when all are there: random reads within one column of a window mostly hit the cache, where writes of 8 bytes to
+random places of all columns do not (47 and 105 ns for a row of 8 numbers, 350,000 rows a window).
+Strings, lists and columns with nulls stay Arrow and are brought into order by one `take`.
 """
 
 from __future__ import annotations
@@ -21,193 +20,212 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from connectors.contract import Chunk
-from connectors.tensors import shape_of, to_arrow, to_numpy
+from connectors.tensors import to_arrow, to_numpy
 from dataflow.errors import DataError
 from dataflow.execute.buffers import BufferPool
+from dataflow.execute.dense import dense_shape
 from dataflow.execute.metrics import Meters
-from dataflow.execute.program import Group
+from dataflow.execute.places import Places, places_of
+from dataflow.execute.program import Group, Program
 from dataflow.execute.streams import OpenStreams
 from dataflow.graph.block import BadSample, Block, Column
-from dataflow.order.windows import Span
+from dataflow.order.stream import Stream
+from dataflow.order.windows import Span, Window, ids, locate
 
-__all__ = ["Gather", "dense_shape", "is_narrow"]
+__all__ = ["Gather", "gathers_of"]
 
 # A cache line: what a random read fetches in any case.
 _NARROW_BYTES = 64
 
 Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Rows: TypeAlias = slice | Int64s
 Arrow: TypeAlias = Any  # the stubs know the members of an Arrow array only where its type is known statically
-
-
-def dense_shape(kind: pa.DataType) -> tuple[np.dtype[np.generic], tuple[int, ...]] | None:
-    """Dtype and shape of columns that are scattered as NumPy: numbers and fixed shapes of numbers.
-
-    Times stay Arrow until they become a tensor, so that functions and filters still see times.
-    """
-    leaf = kind
-    while isinstance(leaf, pa.FixedShapeTensorType) or pa.types.is_fixed_size_list(leaf):
-        leaf = leaf.value_type
-    return None if pa.types.is_temporal(leaf) else shape_of(kind)
-
-
-def is_narrow(schema: pa.Schema) -> bool:
-    """Whether rows are better put in order when batches are made: no dense column is wide."""
-    shapes = [dense_shape(column.type) for column in schema]
-    return all(s is None or s[0].itemsize * prod(s[1]) <= _NARROW_BYTES for s in shapes)
 
 
 @dataclass
 class _Pieces:
-    """What arrived of one column that stays Arrow: the arrays, and where their rows go."""
+    """What arrived of one column that stays Arrow: the arrays, and which read rows theirs are."""
 
     arrays: list[Arrow] = field(default_factory=list)
-    places: list[Int64s] = field(default_factory=list)
+    rows: list[Rows] = field(default_factory=list)
 
 
 class Gather:
     """The rows of one group in one window; `read_span` may run on several threads at once.
 
     Args:
-        places: int64, one entry for each row of the spans' concatenation: where it goes, -1 for nowhere.
-        origin: int64, one entry for each row in delivery order: its row of the window.
         ids: int64, one entry for each row in delivery order.
-        index: int64, where the places are not in delivery order: row i of that is at place `index[i]`.
     """
 
     def __init__(
-        self,
-        group: Group,
-        spans: Sequence[Span],
-        places: Int64s,
-        origin: Int64s,
-        ids: Int64s,
-        pool: BufferPool,
-        index: Int64s | None = None,
+        self, group: Group, spans: Sequence[Span], places: Places, ids: Int64s, pool: BufferPool
     ) -> None:
         self.group, self.spans = group, spans
-        self._origin, self._ids, self._places, self._index = origin, ids, places, index
+        self._places, self._ids, self._pool = places, ids, pool
         self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum([span.wanted for span in spans])])
         self._lock = threading.Lock()
-        self._bad: list[BadSample] = []
-        self._failed: list[int] = []
+        self._bad: dict[int, BadSample] = {}  # by delivered row
         self._dense: dict[str, npt.NDArray[np.generic]] = {}
+        self._staged: set[str] = set()  # dense columns that are not in delivery order yet
         self._pieces: dict[str, _Pieces] = {}
-        rows = len(origin)
+        self._mixed: dict[str, _Pieces] = {}
         for column in group.schema:
             dense = dense_shape(column.type)
             if dense is None:
                 self._pieces[column.name] = _Pieces()
-            else:
-                self._dense[column.name] = pool.empty((rows, *dense[1]), dense[0])
-        self._mixed: dict[str, _Pieces] = {}
+                continue
+            self._dense[column.name] = pool.empty((places.rows, *dense[1]), dense[0])
+            if dense[0].itemsize * prod(dense[1]) <= _NARROW_BYTES and places.order is not None:
+                self._staged.add(column.name)
 
     def read_span(self, number: int, streams: OpenStreams, meters: Meters, *, tolerant: bool) -> None:
         """Read span `number` and put its rows in their places.
 
         With `tolerant`, a fragment that cannot be read makes all its rows bad; else its error is raised.
         """
-        span = self.spans[number]
-        places = self._places[self._starts[number] : self._starts[number + 1]]
-        if not (places >= 0).any():
+        span, start = self.spans[number], int(self._starts[number])
+        rows, _ = self._places.read_rows(start, start + span.wanted)
+        if rows.start == rows.stop:
             return
         try:
             with meters.busy("read") as stage:
                 done = 0
                 for chunk, at in streams.read(self.group.indexes[span.leaf], self.group.schema, span):
-                    done += self._put(span, chunk, at, places, done)
+                    done += self._put(span, chunk, at, start, done)
                     stage.rows += chunk.batch.num_rows
                     stage.bytes += chunk.batch.nbytes
         except DataError as error:
             if not tolerant:
                 raise
-            self._give_up(places, error)
+            for row in range(rows.start, rows.stop):
+                self._fail(row, error)
 
-    def _put(self, span: Span, chunk: Chunk, at: int, places: Int64s, done: int) -> int:
-        """Scatter a chunk whose first row is source row `at`; returns how many wanted rows it had."""
+    def first_of(self, number: int, error: Exception) -> BadSample:
+        """The first row in delivery order of span `number`, which could not be read."""
+        start = int(self._starts[number])
+        rows, _ = self._places.read_rows(start, start + self.spans[number].wanted)
+        return self._bad_row(int(self._places.to[rows].min()), error)
+
+    def _put(self, span: Span, chunk: Chunk, at: int, start: int, done: int) -> int:
+        """Place a chunk whose first row is source row `at`, behind `done` wanted rows; returns how many it had."""
         batch = chunk.batch
         index: Int64s | None = None
         count = batch.num_rows
         if span.rows is not None:
             wanted = span.rows[done : np.searchsorted(span.rows, at + batch.num_rows)]
             index, count = wanted - at, len(wanted)
-        to = places[done : done + count]
-        used = to >= 0
-        if not used.all():
+        rows: Rows
+        rows, used = self._places.read_rows(start + done, start + done + count)
+        if used is not None:
             index = np.flatnonzero(used) if index is None else index[used]
-            to = to[used]
         if chunk.bad:
-            index, to = self._note_bad(span, chunk, index, to)
-        target = _as_slice(to)
+            index, rows = self._note_bad(chunk, index, rows)
         for name in self.group.schema.names:
-            self._put_column(name, batch.column(name), index, to, target)
+            self._put_column(name, batch.column(name), index, rows)
         return count
 
-    def _put_column(
-        self, name: str, array: Arrow, index: Int64s | None, to: Int64s, target: slice | Int64s
-    ) -> None:
-        if name in self._dense:
-            taken = array if index is None or not array.null_count else array.take(pa.array(index))
-            if not _has_nulls(taken):
-                values = to_numpy(taken)
-                self._dense[name][target] = values if index is None or taken is not array else values[index]
-                return
+    def _put_column(self, name: str, array: Arrow, index: Int64s | None, rows: Rows) -> None:
+        if name not in self._dense:
+            self._keep(self._pieces[name], array if index is None else array.take(pa.array(index)), rows)
+            return
+        taken = array if index is None or not array.null_count else array.take(pa.array(index))
+        if _has_nulls(taken):
             with self._lock:
                 pieces = self._mixed.setdefault(name, _Pieces())
-                pieces.arrays.append(taken)
-                pieces.places.append(to)
+            self._keep(pieces, taken, rows)
             return
-        taken = array if index is None else array.take(pa.array(index))
-        with self._lock:
-            self._pieces[name].arrays.append(taken)
-            self._pieces[name].places.append(to)
+        values = to_numpy(taken)
+        self._dense[name][self._target(name, rows)] = (
+            values if index is None or taken is not array else values[index]
+        )
 
-    def _note_bad(self, span: Span, chunk: Chunk, index: Int64s | None, to: Int64s) -> tuple[Int64s, Int64s]:
-        rows = np.arange(chunk.batch.num_rows) if index is None else index
-        good = np.ones(len(rows), np.bool_)
+    def _target(self, name: str, rows: Rows) -> Rows:
+        """Where read rows are put in a dense column."""
+        return rows if name in self._staged or self._places.order is None else self._places.to[rows]
+
+    def _keep(self, pieces: _Pieces, array: Arrow, rows: Rows) -> None:
+        with self._lock:
+            pieces.arrays.append(array)
+            pieces.rows.append(rows)
+
+    def _note_bad(self, chunk: Chunk, index: Int64s | None, rows: slice) -> tuple[Int64s, Int64s]:
+        inside = np.arange(chunk.batch.num_rows) if index is None else index
+        read = np.arange(rows.start, rows.stop)
+        good = np.ones(len(inside), np.bool_)
         for bad in chunk.bad:
-            for place in np.flatnonzero(rows == bad.row):
+            for place in np.flatnonzero(inside == bad.row):
                 good[place] = False
-                self._fail(int(to[place]), bad.error)
-        return rows[good], to[good]
+                self._fail(int(read[place]), bad.error)
+        return inside[good], read[good]
 
-    def _fail(self, place: int, error: Exception) -> None:
-        row = place if self._index is None else int(np.flatnonzero(self._index == place)[0])
-        sample = BadSample(int(self._origin[row]), int(self._ids[row]), "read", error)
-        with self._lock:
-            self._bad.append(sample)
-            self._failed.append(row)
+    def _fail(self, read_row: int, error: Exception) -> None:
+        row = int(self._places.to[read_row])
+        self._bad[row] = self._bad_row(row, error)
 
-    def _give_up(self, places: Int64s, error: DataError) -> None:
-        for place in places[places >= 0].tolist():
-            self._fail(place, error)
+    def _bad_row(self, row: int, error: Exception) -> BadSample:
+        return BadSample(int(self._places.origin[row]), int(self._ids[row]), "read", error)
+
+    @property
+    def copies_arrow(self) -> bool:
+        """Whether `block` holds columns twice more while it puts them in order."""
+        return bool(self._pieces or self._mixed)
 
     def block(self) -> Block:
         """All rows that were read. Call it once, when every span has been read."""
-        rows = len(self._origin)
         columns: dict[str, Column] = {}
         for column in self.group.schema:
             if column.name in self._pieces:
-                columns[column.name] = _ordered(self._pieces[column.name], column.type, rows)
-            elif column.name in self._mixed:
-                dense = self._dense[column.name]
-                columns[column.name] = _with_nulls(dense, self._mixed[column.name], column.type)
+                columns[column.name] = self._arranged(self._pieces.pop(column.name), column.type)
             else:
-                columns[column.name] = self._dense[column.name]
-        self._pieces, self._mixed = {}, {}
-        block = Block(columns, self._ids, self._origin, owned=True, index=self._index)
-        if not self._failed:
+                columns[column.name] = self._in_order(column.name, column.type)
+        block = Block(columns, self._ids, self._places.origin, owned=True)
+        if not self._bad:
             return block
-        keep = np.ones(rows, np.bool_)
-        keep[self._failed] = False
-        unique = {sample.origin: sample for sample in self._bad}
-        return block.ordered().without([unique[origin] for origin in sorted(unique)], keep)
+        keep = np.ones(self._places.rows, np.bool_)
+        keep[list(self._bad)] = False
+        return block.without([self._bad[row] for row in sorted(self._bad)], keep)
+
+    def _in_order(self, name: str, kind: pa.DataType) -> Column:
+        """A dense column in delivery order; what it was read into is free for the next one."""
+        dense = self._dense.pop(name)
+        order = self._places.order if name in self._staged else None
+        if name in self._mixed:
+            mixed = self._mixed.pop(name)
+            whole = _with_nulls(dense, mixed, [self._target(name, rows) for rows in mixed.rows], kind)
+            return whole if order is None else whole.take(pa.array(order))
+        if order is None:
+            return dense
+        out = self._pool.empty(dense.shape, dense.dtype)
+        # Indices are in range; without "clip" NumPy takes through a copy.
+        np.take(dense, order, axis=0, out=out, mode="clip")
+        return out
+
+    def _arranged(self, pieces: _Pieces, kind: pa.DataType) -> Arrow:
+        """The arrays' rows in delivery order; a row that did not arrive (it was bad) is null."""
+        order, rows = self._places.order, self._places.rows
+        if not pieces.arrays:
+            return pa.array([None] * rows, kind)
+        # Spans arrive in any order.
+        firsts = [_first(some) for some in pieces.rows]
+        sequence = sorted(range(len(firsts)), key=firsts.__getitem__)
+        whole = _joined([pieces.arrays[number] for number in sequence])
+        if len(whole) == rows:
+            return whole if order is None else whole.take(pa.array(order))
+        index = np.full(rows, -1, np.int64)
+        index[np.concatenate([_numbers(pieces.rows[number]) for number in sequence])] = np.arange(len(whole))
+        index = index if order is None else index[order]
+        return whole.take(pa.array(index, mask=index < 0))
 
 
-def _as_slice(to: Int64s) -> slice | Int64s:
-    """Consecutive places as a slice, which NumPy copies without looking at each index."""
-    if len(to) and to[-1] - to[0] == len(to) - 1 and bool((np.diff(to) == 1).all()):
-        return slice(int(to[0]), int(to[-1]) + 1)
-    return to
+def _first(rows: Rows) -> int:
+    if isinstance(rows, slice):
+        return int(rows.start)
+    return int(rows[0]) if len(rows) else -1
+
+
+def _numbers(rows: Rows) -> Int64s:
+    return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
 
 
 def _has_nulls(array: Arrow) -> bool:
@@ -217,22 +235,6 @@ def _has_nulls(array: Arrow) -> bool:
     if isinstance(array.type, pa.FixedShapeTensorType):
         return _has_nulls(array.storage)
     return pa.types.is_fixed_size_list(array.type) and _has_nulls(array.flatten())
-
-
-def _ordered(pieces: _Pieces, kind: pa.DataType, rows: int) -> Arrow:
-    """The arrays' rows at their places; a place that got no row (it was bad) is null."""
-    if not pieces.arrays:
-        empty: Arrow = pa.array([None] * rows, kind)
-        return empty
-    # Spans arrive in any order; in that of their places, rows that were read in order need no gather.
-    order = sorted(range(len(pieces.arrays)), key=lambda number: int(pieces.places[number][:1].sum()))
-    whole = _joined([pieces.arrays[number] for number in order])
-    places = np.concatenate([pieces.places[number] for number in order])
-    index = np.full(rows, -1, np.int64)
-    index[places] = np.arange(len(places))
-    if len(places) == rows and bool((index == np.arange(rows)).all()):
-        return whole
-    return whole.take(pa.array(index, mask=index < 0))
 
 
 def _joined(arrays: Sequence[Arrow]) -> Arrow:
@@ -248,9 +250,38 @@ def _joined(arrays: Sequence[Arrow]) -> Arrow:
     return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 
-def _with_nulls(dense: npt.NDArray[np.generic], mixed: _Pieces, kind: pa.DataType) -> Arrow:
+def _with_nulls(
+    dense: npt.NDArray[np.generic], mixed: _Pieces, places: Sequence[Rows], kind: pa.DataType
+) -> Arrow:
     """A column of which some spans had nulls: what is in `dense`, but for the rows in `mixed`."""
     index = np.arange(len(dense))
-    places = np.concatenate(mixed.places)
-    index[places] = len(dense) + np.arange(len(places))
+    to = np.concatenate([_numbers(some) for some in places])
+    index[to] = len(dense) + np.arange(len(to))
     return pa.concat_arrays([to_arrow(dense, kind), *mixed.arrays]).take(pa.array(index))
+
+
+def gathers_of(
+    program: Program, stream: Stream, window: Window, wanted: Bools | None, memory: BufferPool
+) -> list[Gather]:
+    """What has to be read of a window for each group of the program, and where each row goes.
+
+    `wanted`, bool (window rows,): the rows that are delivered; None for all.
+    """
+    sample_ids = ids(stream, window)
+    gathers = []
+    for group in program.groups:
+        spans, at = window.spans, window.order
+        if group.input > 0 and window.positions is not None:
+            located = locate(stream.others[group.input - 1], window.positions)
+            spans = located.spans
+            if located.order is not None:
+                at = located.order if at is None else located.order[at]
+        inside = np.array([span.leaf in group.indexes for span in spans], np.bool_)
+        rows = None if inside.all() else np.repeat(inside, [span.wanted for span in spans])
+        places = places_of(at, window.rows, wanted, rows)
+        own = sample_ids if sample_ids.ndim == 1 else sample_ids[:, group.input]
+        here = tuple(span for span, keep in zip(spans, inside.tolist(), strict=True) if keep)
+        gathers.append(
+            Gather(group, here, places, own if places.rows == len(own) else own[places.origin], memory)
+        )
+    return gathers

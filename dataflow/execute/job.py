@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dataflow.execute.buffers import BufferPool
-from dataflow.execute.gather import Gather
+from dataflow.errors import DataError
+from dataflow.execute.buffers import ArrowUse, BufferPool
+from dataflow.execute.gather import Gather, gathers_of
 from dataflow.execute.metrics import Meters
+from dataflow.execute.operate import Need, Operators, RangeRun
 from dataflow.execute.pools import Pools
-from dataflow.execute.program import Group, Program, Turned
+from dataflow.execute.program import Program, Turned
+from dataflow.execute.row_names import FindPlace, located
 from dataflow.execute.streams import Chain, OpenStreams
 from dataflow.graph.block import BadSample, Block
 from dataflow.graph.calls import forget_frames
 from dataflow.graph.draw import Turn
 from dataflow.order.epoch import LaneWindow
 from dataflow.order.stream import Stream
-from dataflow.order.windows import Span, Window, ids, locate
 
-__all__ = ["Bench", "WindowJob", "gathers_of"]
+__all__ = ["Bench", "WindowJob"]
 
-Int64s = npt.NDArray[np.int64]
+T = TypeVar("T")
 Bools = npt.NDArray[np.bool_]
 
 
@@ -38,31 +42,30 @@ class Bench:
     """What every job of a loader works with: the program, where it runs, and where its memory comes from.
 
     `range_rows` is the number of rows that operators get at a time; `tolerant` says that bad rows are not the
-    end (on_error is "skip" or "replace"). `place` gives the file and the row in it of a sample id. `late` says
-    that whoever takes blocks puts their rows in order (see gather.py).
+    end (on_error is "skip" or "replace"). `place` gives the file and the row in it of a sample id. `last` are bad
+    rows of which the first that is due ends the run.
     """
 
     program: Program
     stream: Stream
     seed: int
     pools: Pools
+    operators: Operators
     memory: BufferPool
     streams: OpenStreams
     meters: Meters
     range_rows: int
-    range_bytes: int
     tolerant: bool
-    late: bool
-    place: Callable[[int], tuple[str, int]]
+    place: FindPlace
+    arrow: ArrowUse
     chain: Chain = field(default_factory=Chain)
+    arranging: threading.Lock = field(default_factory=threading.Lock)
+    last: list[BadSample] = field(default_factory=list)
 
-    def located(self, bad: BadSample) -> Exception:
-        """The error of a bad row, with a note that says in which file and row it is."""
-        file, row = self.place(bad.id)
-        note = f"in {file}, row {row}"
-        if note not in getattr(bad.error, "__notes__", ()):
-            bad.error.add_note(note)
-        return bad.error
+    def ends_with(self, bad: BadSample) -> Exception:
+        """The error of a bad row that ends the run when it is due; a note says in which file and row it is."""
+        self.last.append(bad)
+        return located(bad, self.place)
 
     def turned(self, turn: Turn) -> Turned:
         """What kernels need to know in the pass of `turn`."""
@@ -75,37 +78,43 @@ class WindowJob:
     Args:
         needed: bool (window rows,): the rows that this rank delivers; None for all.
         first: only rows of the window from here on are wanted.
+        need: the first turn of the epoch, and the step in it, in which a row of the window is needed.
     """
 
     def __init__(
-        self, bench: Bench, window: LaneWindow, turn: Turn, needed: Bools | None, first: int = 0
-    ) -> None:
+        self, bench: Bench, window: LaneWindow, turn: Turn, needed: Bools | None, first: int,
+        need: Callable[[int], Need],
+    ) -> None:  # fmt: skip
         self.bench, self.window = bench, window
         self.turn = turn
         self._turned = bench.turned(turn)
-        self._needed = needed
-        self._first = first
+        self._needed, self._first, self._need = needed, first, need
         self._gathers: list[Gather] = []
-        self._read: Future[None] = Future()
+        self._read: Future[RangeRun | Block] = Future()
         self._left = 0
         self._lock = threading.Lock()
-        self._error: BaseException | None = None
+        self._failed: tuple[int, BaseException] | None = None
         self._cancelled = False
 
     def start(self) -> None:
-        """Work out the order, then read; returns at once."""
+        """Work out the order, then read, then let the operators run; returns at once."""
         self.bench.pools.plan(self._plan).add_done_callback(self._planned)
 
     def cancel(self) -> None:
         """Let tasks that have not begun do nothing."""
-        self._cancelled = True
-        self._gathers = []
+        with self._lock:
+            self._cancelled = True
+            self._gathers = []
+            read = self._read
+        if read.done() and not read.cancelled() and read.exception() is None:
+            self._drop(read.result())
+
+    def _drop(self, ready: RangeRun | Block) -> None:
+        if isinstance(ready, RangeRun):
+            self.bench.operators.drop(ready)
 
     def _planned(self, done: Future[None]) -> None:
-        try:
-            error = done.exception()
-        except CancelledError as cancelled:
-            error = cancelled
+        error = _error_of(done)
         if error is not None:
             self._finish(error)
 
@@ -117,14 +126,14 @@ class WindowJob:
             stage.rows = window.rows
             wanted = self._wanted(window.rows)
             self._gathers = gathers_of(
-                self.bench.program, self.bench.stream, window, wanted, self.bench.memory, late=self.bench.late
+                self.bench.program, self.bench.stream, window, wanted, self.bench.memory
             )
         tasks = [(gather, number) for gather in self._gathers for number in range(len(gather.spans))]
         self._left = len(tasks)
         if not tasks:
-            self._finish(None)
-        for gather, number in tasks:
-            self._start_read(gather, number)
+            self._all_read()
+        for task, (gather, number) in enumerate(tasks):
+            self._start_read(task, gather, number)
         return None
 
     def _wanted(self, rows: int) -> Bools | None:
@@ -136,14 +145,14 @@ class WindowJob:
             wanted[: self._first // chunk * chunk] = False
         return wanted
 
-    def _start_read(self, gather: Gather, number: int) -> None:
+    def _start_read(self, task: int, gather: Gather, number: int) -> None:
         span = gather.spans[number]
         index = gather.group.indexes[span.leaf]
         before, done = None, None
         if (span.lo, span.hi) != tuple(index.starts[span.fragment : span.fragment + 2]):
             before, done = self.bench.chain.link(index, gather.group.schema, span)
         try:
-            future = self.bench.pools.read(self._read_span, gather, number, before)
+            future = self.bench.pools.read(self._read_span, task, gather, number, before)
         except BaseException:
             if done is not None:
                 done.set()
@@ -151,85 +160,94 @@ class WindowJob:
         if done is not None:
             # Also where the task is cancelled: whoever waits for it must not wait for ever.
             future.add_done_callback(lambda _: done.set())
-        future.add_done_callback(self._one_read)
+        future.add_done_callback(lambda done: self._one_read(task, done))
 
-    def _read_span(self, gather: Gather, number: int, before: threading.Event | None) -> None:
+    def _read_span(self, task: int, gather: Gather, number: int, before: threading.Event | None) -> None:
         if before is not None:
             # Readers begin in order, so that it has begun on another thread, or is done or cancelled.
             before.wait()
-        if not self._cancelled and self._error is None:
-            gather.read_span(number, self.bench.streams, self.bench.meters, tolerant=self.bench.tolerant)
+        # What lies in front of a span that failed is read none the less: if that fails too, its error is the one.
+        if not self._cancelled and (self._failed is None or task < self._failed[0]):
+            try:
+                gather.read_span(number, self.bench.streams, self.bench.meters, tolerant=self.bench.tolerant)
+            except DataError as error:
+                self.bench.ends_with(gather.first_of(number, error))
+                raise
 
-    def _one_read(self, done: Future[None]) -> None:
-        error: BaseException | None
-        try:
-            error = done.exception()
-        except CancelledError as cancelled:
-            error = cancelled
+    def _one_read(self, task: int, done: Future[None]) -> None:
+        error = _error_of(done)
         with self._lock:
-            self._error = self._error or error
+            if error is not None and (self._failed is None or task < self._failed[0]):
+                self._failed = task, error
             self._left -= 1
             last = self._left == 0
         if last:
-            self._finish(self._error)
+            self._all_read()
 
-    def _finish(self, error: BaseException | None) -> None:
+    def _all_read(self) -> None:
+        if self._failed is not None:
+            return self._finish(self._failed[1])
+        try:
+            ready = self.bench.pools.compute(self._arrange)
+        except RuntimeError as closed:
+            return self._finish(closed)
+        return ready.add_done_callback(self._arranged)
+
+    def _arrange(self) -> RangeRun | Block:
+        gathers, self._gathers = self._gathers, []
+        if self._cancelled:
+            raise CancelledError
+        # One at a time where it takes memory.
+        turn = self.bench.arranging if any(gather.copies_arrow for gather in gathers) else nullcontext()
+        with turn, self.bench.meters.busy("arrange") as stage:
+            parts = [gather.block() for gather in gathers]
+            stage.rows = sum(block.rows for block in parts)
+        if self.bench.program.bare:
+            return self._restricted(self.bench.program.run(parts, self._turned))
+        return RangeRun(partial(self._run, parts), self._ranges())
+
+    def _arranged(self, done: Future[RangeRun | Block]) -> None:
+        error = _error_of(done)
+        if error is not None:
+            return self._finish(error)
+        ready = done.result()
         with self._lock:
-            if self._read.done():
-                return
-            if error is None:
-                self._read.set_result(None)
-            else:
+            cancelled = self._cancelled
+            self._read.set_result(ready)
+        if not cancelled and isinstance(ready, RangeRun):
+            self.bench.operators.add(ready)
+        return None
+
+    def _finish(self, error: BaseException) -> None:
+        with self._lock:
+            if not self._read.done():
                 self._read.set_exception(error)
 
     def blocks(self) -> Iterator[Block]:
-        """The rows that come out of the operators, range by range; waits for the reads.
+        """The rows that come out of the operators, range by range; waits for them.
 
         Raises:
             DataflowError: what reading or an operator raised.
         """
-        self._read.result()
-        program, pools = self.bench.program, self.bench.pools
-        if program.bare:
-            yield self._restricted(program.run(self._parts(), self._turned))
+        ready = self._read.result()
+        if isinstance(ready, Block):
+            yield ready
             return
-        parts = pools.compute(self._parts).result()
-        running: deque[Future[Block]] = deque()
-        ranges = self._ranges()
-        held, largest = 0, 0
-        try:
-            while True:
-                depth = pools.threads + (pools.threads if held * largest < self.bench.range_bytes else 0)
-                while len(running) < depth and (bounds := next(ranges, None)) is not None:
-                    running.append(pools.compute(self._run, parts, *bounds))
-                if not running:
-                    return
-                block = running.popleft().result()
-                largest, held = max(largest, block.nbytes), depth
-                yield block
-        finally:
-            for future in running:
-                future.cancel()
+        while (block := self.bench.operators.next(ready)) is not None:
+            yield block
 
-    def _parts(self) -> list[Block]:
-        gathers, self._gathers = self._gathers, []
-        with self.bench.meters.busy("arrange") as stage:
-            blocks = [gather.block() for gather in gathers]
-            stage.rows = sum(block.rows for block in blocks)
-        return blocks
-
-    def _ranges(self) -> Iterator[tuple[int, int]]:
+    def _ranges(self) -> Iterator[tuple[Need, int, int]]:
         """Ranges of window rows, cut at multiples of what the operators want together."""
         chunk, rows = self.bench.program.chunk, self.window.rows
         if chunk is None:
-            yield 0, rows
+            yield self._need(0), 0, rows
             return
         most = max(chunk, self.bench.range_rows // chunk * chunk)
         start = self._first // chunk * chunk
         # Small at first, so that slow operators give the first batch soon.
         step = min(most, -(-_FIRST_RANGE_ROWS // chunk) * chunk)
         while start < rows:
-            yield start, min(start + step, rows)
+            yield self._need(start), start, min(start + step, rows)
             start, step = start + step, min(2 * step, most)
 
     def _run(self, parts: list[Block], start: int, stop: int) -> Block:
@@ -262,74 +280,5 @@ class WindowJob:
         return origin >= self._first and (self._needed is None or bool(self._needed[origin]))
 
 
-def gathers_of(
-    program: Program,
-    stream: Stream,
-    window: Window,
-    wanted: Bools | None,
-    memory: BufferPool,
-    *,
-    late: bool = False,
-) -> list[Gather]:
-    """What has to be read of a window for each group of the program, and where each row goes.
-
-    `late`, for a bare program: rows stay as they are read, and the block has an index.
-    """
-    rows = window.rows
-    sample_ids = ids(stream, window)
-    if late and window.order is not None:
-        return [_as_read(program.groups[0], window, window.order, sample_ids, wanted, memory)]
-    place = np.empty(rows, np.int64)  # of row c of the concatenation: its row of the window
-    place[window.order if window.order is not None else slice(None)] = np.arange(rows)
-    gathers = []
-    for group in program.groups:
-        spans, delivered = window.spans, place
-        if group.input > 0 and window.positions is not None:
-            located = locate(stream.others[group.input - 1], window.positions)
-            spans = located.spans
-            if located.order is not None:
-                delivered = np.empty(rows, np.int64)
-                delivered[located.order] = place
-        own = sample_ids if sample_ids.ndim == 1 else sample_ids[:, group.input]
-        inside = [span.leaf in group.indexes for span in spans]
-        if not all(inside):
-            counts = np.array([span.wanted for span in spans], np.int64)
-            delivered = delivered[np.repeat(np.array(inside), counts)]
-            spans = tuple(span for span, keep in zip(spans, inside, strict=True) if keep)
-        gathers.append(_placed(group, spans, delivered, own, wanted, memory))
-    return gathers
-
-
-def _as_read(
-    group: Group, window: Window, order: Int64s, own: Int64s, wanted: Bools | None, memory: BufferPool
-) -> Gather:
-    rows = np.arange(len(own))
-    if wanted is None:
-        return Gather(group, window.spans, rows, rows, own, memory, order)
-    origin = np.flatnonzero(wanted)
-    read = np.zeros(len(own), np.bool_)
-    read[order[origin]] = True
-    place = np.cumsum(read) - 1
-    return Gather(
-        group, window.spans, np.where(read, place, -1), origin, own[origin], memory, place[order[origin]]
-    )
-
-
-def _placed(
-    group: Group,
-    spans: tuple[Span, ...],
-    delivered: Int64s,
-    own: Int64s,
-    wanted: Bools | None,
-    memory: BufferPool,
-) -> Gather:
-    here = np.zeros(len(own), np.bool_)
-    here[delivered] = True
-    if wanted is not None:
-        here &= wanted
-    if len(delivered) == len(own) and wanted is None:
-        return Gather(group, spans, delivered, np.arange(len(own)), own, memory)
-    origin = np.flatnonzero(here)
-    compact = np.full(len(own), -1, np.int64)
-    compact[origin] = np.arange(len(origin))
-    return Gather(group, spans, compact[delivered], origin, own[origin], memory)
+def _error_of(done: Future[T]) -> BaseException | None:
+    return CancelledError() if done.cancelled() else done.exception()

@@ -58,6 +58,7 @@ class _Epoch:
         self.rank, self.world = rank, world
         passes = bench.stream.passes
         turns = range(epoch * passes, (epoch + 1) * passes)
+        self.first_turn = turns[0]
         stride = steps.batching.batch // steps.batching.lanes
         rows = steps.taken(step)
         self.lanes = {
@@ -83,7 +84,11 @@ def _needs(steps: Steps, step: int, rank: int, world: int) -> dict[int, Needs]:
 
 
 class KnownDriver:
-    """Makes the batches of one rank, epoch after epoch, from a position on."""
+    """Makes the batches of one rank, epoch after epoch, from a position on.
+
+    Args:
+        until: an epoch that is not read ahead, because another driver makes it; None where none is.
+    """
 
     def __init__(
         self,
@@ -94,8 +99,9 @@ class KnownDriver:
         world: int,
         pace: Pace,
         mend: Mend | None,
+        until: int | None,
     ) -> None:
-        self._mend = mend
+        self._mend, self._until = mend, until
         self._bench, self._make_order, self._steps = bench, make_order, steps
         self._rank, self._world, self._pace = rank, world, pace
         self._ahead = ReadAhead(bench, pace.row_bytes, pace.limit_bytes, pace.ahead_bytes)
@@ -126,9 +132,10 @@ class KnownDriver:
 
     def _top_up(self) -> None:
         self._ahead.top_up()
-        if self._ahead.exhausted and len(self._epochs) == 1:
+        following = self._epochs[0].number + 1
+        if self._ahead.exhausted and len(self._epochs) == 1 and following != self._until:
             # All of this epoch is being read: begin the next one, so that the boundary costs nothing.
-            self._open(self._epochs[0].number + 1, 0)
+            self._open(following, 0)
             self._ahead.top_up()
 
     def _run_epoch(self, now: _Epoch) -> Iterator[Made]:
@@ -158,6 +165,7 @@ class KnownDriver:
     def _run(self, now: _Epoch, start: int, stop: int) -> list[HostBatch] | Future[list[HostBatch]]:
         """The batches of regular steps; where it raises, nothing is taken."""
         lanes: list[LaneRows] = []
+        self._bench.operators.want((now.first_turn, stop - 1))
         parts = self._steps.plan_run(start, stop, self._rank, self._world)
         try:
             with self._bench.meters.waiting("assemble"):
@@ -167,7 +175,7 @@ class KnownDriver:
             for part, lane in zip(parts, lanes, strict=False):
                 now.lanes[part.lane].give_back(lane.segments)
             raise
-        if len(lanes) == 1 and len(lanes[0].segments) == 1 and lanes[0].segments[0].block.index is None:
+        if len(lanes) == 1 and len(lanes[0].segments) == 1:
             return self._assemble(lanes, stop - start)
         return self._bench.pools.compute(self._assemble, lanes, stop - start)
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, Protocol, TypeVar
+
+from connectors.stop import end_waits_at
 
 __all__ = ["Pools", "ThreadPools", "available_cores"]
 
@@ -33,7 +38,8 @@ class Pools(Protocol):
         """Run a task that computes."""
 
     def close(self, *, wait: bool = True) -> None:
-        """Drop the tasks that have not begun, and wait for the others; may be called twice."""
+        """Drop the tasks that have not begun, and wait for the others, which ask no failing store again; may be
+        called twice."""
 
 
 class ThreadPools:
@@ -46,10 +52,17 @@ class ThreadPools:
 
     def __init__(self, threads: int, *, remote: bool) -> None:
         self._threads = threads
+        self._stop = threading.Event()
+        _STOPS.add(self._stop)
         readers = max(threads, _REMOTE_READERS) if remote else threads
-        self._planner = ThreadPoolExecutor(1, thread_name_prefix="dataflow-plan")
-        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="dataflow-read")
-        self._workers = ThreadPoolExecutor(threads, thread_name_prefix="dataflow-compute")
+        self._planner = self._pool(1, "plan")
+        self._readers = self._pool(readers, "read")
+        self._workers = self._pool(threads, "compute")
+
+    def _pool(self, threads: int, name: str) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(
+            threads, thread_name_prefix=f"dataflow-{name}", initializer=end_waits_at, initargs=(self._stop,)
+        )
 
     @property
     def threads(self) -> int:
@@ -65,9 +78,23 @@ class ThreadPools:
         return self._workers.submit(task, *args, **kwargs)
 
     def close(self, *, wait: bool = True) -> None:
+        self._stop.set()
         self._planner.shutdown(wait=wait, cancel_futures=True)
         self._readers.shutdown(wait=wait, cancel_futures=True)
         self._workers.shutdown(wait=wait, cancel_futures=True)
+
+
+# Of the pools that are in use.
+_STOPS: weakref.WeakSet[threading.Event] = weakref.WeakSet()
+
+
+def _stop_all() -> None:
+    for stop in list(_STOPS):
+        stop.set()
+
+
+# The interpreter waits for the threads of all executors before it runs what `atexit` knows, hence CPython's own.
+getattr(threading, "_register_atexit", atexit.register)(_stop_all)
 
 
 def available_cores() -> int:

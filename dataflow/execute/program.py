@@ -6,8 +6,9 @@ read straight into one set of columns. Everything above the groups is kernels, u
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from math import lcm
 from typing import Protocol
@@ -16,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dataflow.errors import DataError, InternalError
+from dataflow.errors import DataError, InternalError, PlanError
+from dataflow.execute.dense import dense_shape
 from dataflow.execute.metrics import Meters
 from dataflow.graph.block import BadSample, Block, as_arrow, concat_blocks
 from dataflow.graph.calls import fail, first_id, stage_error
@@ -26,7 +28,7 @@ from dataflow.index.index import Index
 
 Int64s = npt.NDArray[np.int64]
 
-__all__ = ["Group", "Program", "Turned", "compile_program"]
+__all__ = ["Group", "Program", "Turned", "compile_program", "guarded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,22 @@ class Group:
     input: int
     indexes: Mapping[int, Index]
     schema: pa.Schema
+
+    @property
+    def row_bytes(self) -> float:
+        """Estimated decoded bytes of one row."""
+        return self._bytes_of(self.schema.names)
+
+    @property
+    def arrow_row_bytes(self) -> float:
+        """Those of the columns that stay Arrow."""
+        return self._bytes_of([column.name for column in self.schema if dense_shape(column.type) is None])
+
+    def _bytes_of(self, names: Sequence[str]) -> float:
+        return max(
+            index.decoded_bytes_per_row([name for name in names if name in index.row_bytes])
+            for index in self.indexes.values()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +91,16 @@ class Program:
     bare: bool
     keeps_rows: bool
 
+    @property
+    def row_bytes(self) -> float:
+        """Estimated decoded bytes of one row of all columns that are read, zipped inputs included; at least 1."""
+        return max(1.0, sum(group.row_bytes for group in self.groups))
+
+    @property
+    def arrow_row_bytes(self) -> float:
+        """Those of the columns that stay Arrow, which are copied twice to bring a window into order."""
+        return sum(group.arrow_row_bytes for group in self.groups)
+
     def run(self, parts: Sequence[Block], turned: Turned) -> Block:
         """Apply the operators to the rows of one range of a window, a block for each group."""
         return self.step.run(parts, turned)
@@ -99,7 +127,8 @@ class _Kernel:
         chunk = self.node.traits.chunk
         with turned.meters.busy(self.node.kind) as stage:
             pieces = [block] if chunk is None else _chunks(block, chunk)
-            out = concat_blocks([_guarded(self.node, piece, draw, turned.isolate) for piece in pieces])
+            kernel = partial(self.node.apply, draw=draw)
+            out = concat_blocks([guarded(self.node, kernel, piece, turned.isolate) for piece in pieces])
             stage.rows, stage.bytes = block.rows, out.nbytes
         return replace(out, bad=_merged(block, out))
 
@@ -123,17 +152,26 @@ def _emptied(block: Block, node: Node) -> Block:
 
 
 def _chunks(block: Block, rows: int) -> list[Block]:
-    """Cut a block at the multiples of `rows` of its window, whatever rows are left of each part."""
+    """Cut a block at the multiples of `rows` of its window, whatever rows are left of each part; and each part again
+    where it has become more than `rows` rows."""
     number = block.origin // rows
     cuts = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), block.rows]
-    return [block.slice(a, b) for a, b in pairwise(cuts)]
+    return [
+        block.slice(start, min(start + rows, high))
+        for low, high in pairwise(cuts)
+        for start in range(low, high, rows)
+    ]
 
 
-def _guarded(node: Node, block: Block, draw: Draw, isolate: bool) -> Block:
-    """Run a kernel; where it fails, halve the block until the bad rows stand alone."""
+def guarded(node: Node, kernel: Callable[[Block], Block], block: Block, isolate: bool) -> Block:
+    """Run what `node` does to a block; where it fails, halve the block until the bad rows stand alone.
+
+    Raises:
+        PlanError, InternalError: the fault is not that of a row.
+    """
     try:
-        return node.apply(block, draw)
-    except InternalError:
+        return kernel(block)
+    except (InternalError, PlanError):
         raise
     except Exception as error:
         if not isolate and node.traits.holds_gil:
@@ -142,7 +180,9 @@ def _guarded(node: Node, block: Block, draw: Draw, isolate: bool) -> Block:
             samples = zip(
                 block.origin.tolist(), block.ids.reshape(block.rows, -1)[:, 0].tolist(), strict=True
             )
-            bad_rows = tuple(BadSample(origin, sample, node.kind, wrapped) for origin, sample in samples)
+            bad_rows = tuple(
+                BadSample(origin, sample, node.kind, wrapped, block.rows) for origin, sample in samples
+            )
             empty = _emptied(block.slice(0, 0), node)
             return Block(empty.columns, empty.ids, empty.origin, bad=bad_rows)
         if node.traits.whole_window or block.rows == 0:
@@ -156,7 +196,7 @@ def _guarded(node: Node, block: Block, draw: Draw, isolate: bool) -> Block:
             return Block(empty.columns, empty.ids, empty.origin, bad=(bad,))
         middle = block.rows // 2
         halves = [block.slice(0, middle), block.slice(middle, block.rows)]
-        return concat_blocks([_guarded(node, half, draw, isolate) for half in halves])
+        return concat_blocks([guarded(node, kernel, half, isolate) for half in halves])
 
 
 @dataclass(frozen=True)

@@ -1,78 +1,77 @@
-"""The quarantine: one JSON line for every bad row that was replaced or left out."""
+"""The quarantine: one JSON line for every bad row that was replaced or left out, or that ended the run."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TextIO
 
-import numpy as np
-
+from connectors.contract import Json
 from dataflow.errors import DataError
-from dataflow.execute.compile import NumberedSource
+from dataflow.execute.row_names import place_finder
 from dataflow.graph.block import BadSample
+from dataflow.index.index import Index
 from dataflow.options import ErrorPolicy
 
-__all__ = ["Quarantine", "place_finder"]
-
-_ROW = (1 << 40) - 1
-
-
-def place_finder(sources: Sequence[NumberedSource]) -> Callable[[int], tuple[str, int]]:
-    """What gives the file (its name in the source) and the row in it of a sample id."""
-    indexes = {source.number: source.index for source in sources}
-
-    def place(sample_id: int) -> tuple[str, int]:
-        index = indexes[sample_id >> 40]
-        row = sample_id & _ROW
-        fragment = int(np.searchsorted(index.starts, row, "right")) - 1
-        file = index.fragment(fragment).file
-        if index.connector.traits.scans == "listing":
-            inside = row - int(index.starts[fragment])
-            return index.files.name(min(file + inside, len(index.files) - 1)), 0
-        first = int(index.starts[int(np.searchsorted(index.fragments.file, file, "left"))])
-        return index.files.name(file), row - first
-
-    return place
+__all__ = ["Quarantine"]
 
 
 class Quarantine:
     """Counts the bad rows of one rank, writes them down, and ends the run where there are too many.
 
     Args:
+        indexes: the sources by number.
         errors: those counted before, from a state.
     """
 
-    def __init__(self, policy: ErrorPolicy, sources: Sequence[NumberedSource], errors: int = 0) -> None:
+    def __init__(self, policy: ErrorPolicy, indexes: Mapping[int, Index], errors: int = 0) -> None:
         self._policy, self.errors = policy, errors
-        self._sources = {source.number: source for source in sources}
-        self._place = place_finder(sources)
+        self._indexes, self._place = indexes, place_finder(indexes)
         self._file: TextIO | None = None
 
     def add(self, bad: BadSample) -> None:
-        """Write down and count one row.
+        """Write down and count one row that was replaced or left out.
 
         Raises:
             DataError: it is one more than `max_errors`; its own error is the cause.
         """
         self.errors += 1
-        file, row = self._place(bad.id)
-        if self._policy.quarantine is not None:
-            if self._file is None:
-                self._policy.quarantine.parent.mkdir(parents=True, exist_ok=True)
-                self._file = Path(self._policy.quarantine).open("a", encoding="utf-8")  # noqa: SIM115 - closed in close()
-            line = {
-                "source": self._sources[bad.id >> 40].index.name, "file": file, "row": row, "id": bad.id,
-                "operator": bad.operator, "error": f"{type(bad.error).__name__}: {bad.error}",
-            }  # fmt: skip
-            self._file.write(json.dumps(line) + "\n")
-            self._file.flush()
+        self._write(bad)
         if self._policy.max_errors is not None and self.errors > self._policy.max_errors:
+            file, row = self._place(bad.id)
             raise DataError(
                 f"{self.errors} bad rows, and max_errors={self._policy.max_errors}. The last: {bad.error}",
                 file=file, row=row, hint="mend the data, or allow more with max_errors=",
             ) from bad.error  # fmt: skip
+
+    def add_last(self, bad: BadSample) -> None:
+        """Write down the row whose error is about to end the run, and close the file.
+
+        Nothing is raised, so that the row's error is what the user sees: it gets a note where writing fails.
+        """
+        try:
+            self._write(bad)
+            self.close()
+        except OSError as problem:
+            bad.error.add_note(f"and it could not be written to {self._policy.quarantine}: {problem}")
+
+    def _write(self, bad: BadSample) -> None:
+        if self._policy.quarantine is None:
+            return
+        if self._file is None:
+            self._policy.quarantine.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._policy.quarantine.open("a", encoding="utf-8")
+        self._file.write(json.dumps(self._line(bad)) + "\n")
+        self._file.flush()
+
+    def _line(self, bad: BadSample) -> dict[str, Json]:
+        file, row = self._place(bad.id)
+        line: dict[str, Json] = {
+            "source": self._indexes[bad.id >> 40].name, "file": file, "row": row, "id": bad.id,
+            "operator": bad.operator, "error": f"{type(bad.error).__name__}: {bad.error}",
+        }  # fmt: skip
+        # A batched function that failed has not said for which row: this is the first of those it was given.
+        return line if bad.among == 1 else {**line, "among": bad.among}
 
     def close(self) -> None:
         """Close the file; may be called twice."""

@@ -66,11 +66,12 @@ class Replacer:
                 by = np.full(found.rows, self._first_id(window, row), np.int64)
                 origin = np.full(found.rows, bad.origin)
                 return _marked(Block(found.columns, found.ids, origin, owned=True), by)
-        raise DataError(
+        error = DataError(
             f"sample {bad.id >> 40}:{bad.id & (1 << 40) - 1} is bad, and so are {CANDIDATES} rows of its window "
             f"that were to take its place. Its own error: {bad.error}",
             hint="look at the quarantine file: most of this part of the data is bad",
-        ) from bad.error
+        )
+        raise self._bench.ends_with(BadSample(bad.origin, bad.id, bad.operator, error)) from bad.error
 
 
 def _marked(block: Block, by: npt.NDArray[np.int64]) -> Block:

@@ -1,55 +1,85 @@
-"""A few rows on the caller's own thread: by position in file order, operators applied."""
+"""Rows on the caller's own thread: in file order, operators applied."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from dataflow.execute.buffers import BufferPool
-from dataflow.execute.job import gathers_of
+from dataflow.execute.gather import gathers_of
 from dataflow.execute.metrics import Meters
 from dataflow.execute.program import Program, Turned, compile_program
 from dataflow.execute.streams import OpenStreams
 from dataflow.graph.block import Block
-from dataflow.graph.draw import Draw, Turn
+from dataflow.graph.draw import Turn
 from dataflow.graph.node import Node
 from dataflow.order.stream import Stream
 from dataflow.order.windows import Window, locate
 
-__all__ = ["read_positions", "run_window"]
+__all__ = ["FileOrder", "run_window"]
 
 Int64s = npt.NDArray[np.int64]
 
 _SLICE_BYTES = 8 << 20
+# What a block may hold, and from how many rows on a larger one saves nothing.
+_BLOCK_BYTES = 32 << 20
+_BLOCK_ROWS = 1 << 16
 
 
-def read_positions(
-    node: Node, stream: Stream, start: int, stop: int, seed: int, key: str, turn: Turn = 0
-) -> tuple[Block, Draw]:
-    """Rows `start` to `stop` of `node`, whose rows are `stream`, in file order; and the draw of `key`.
+class FileOrder:
+    """The rows that come out of a step by their place in file order, whatever shuffles are below it.
 
-    `origin` of the block counts from `start`. Rows that cannot be read are in its `bad`.
-
-    Raises:
-        DataflowError: what reading them or an operator raised.
+    Args:
+        stream: the rows of `node`.
     """
-    positions = np.arange(start, stop)
-    spans = locate(stream, positions).spans
-    window = Window(0, stop - start, spans, None, positions if stream.others else None)
-    turned = Turned(seed, turn, Meters(), False)
-    return run_window(compile_program(node), stream, window, turned), Draw(seed, turn, key)
+
+    def __init__(self, node: Node, stream: Stream, seed: int) -> None:
+        self._program, self._stream, self._seed = compile_program(node), stream, seed
+        # One for each group, so that what comes next goes on with the decoder that is open.
+        self._readers = OpenStreams(_SLICE_BYTES, limit=len(self._program.groups))
+
+    def read(self, start: int, stop: int, *, turn: Turn = 0, isolate: bool = False) -> Block:
+        """Rows `start` to `stop` of the pass of `turn`; `origin` counts from `start`.
+
+        Rows that cannot be made are in its `bad`: with `isolate` these alone, as in `Turned`.
+
+        Raises:
+            DataflowError: what reading the rows raised, unless `isolate`.
+        """
+        positions = np.arange(start, stop)
+        spans = locate(self._stream, positions).spans
+        window = Window(0, stop - start, spans, None, positions if self._stream.others else None)
+        turned = Turned(self._seed, turn, Meters(), isolate)
+        return run_window(self._program, self._stream, window, turned, readers=self._readers)
+
+    def blocks(self, *, turn: Turn = 0, isolate: bool = False) -> Iterator[tuple[int, int, Block]]:
+        """All rows, block by block, each with where it starts and stops; all but the last start at a multiple of 8."""
+        fitting = int(min(_BLOCK_ROWS, _BLOCK_BYTES / self._program.row_bytes))
+        rows = max(8, fitting // 8 * 8)
+        for start in range(0, self._stream.n, rows):
+            stop = min(self._stream.n, start + rows)
+            yield start, stop, self.read(start, stop, turn=turn, isolate=isolate)
 
 
 def run_window(
-    program: Program, stream: Stream, window: Window, turned: Turned, *, as_ids: Int64s | None = None
+    program: Program,
+    stream: Stream,
+    window: Window,
+    turned: Turned,
+    *,
+    as_ids: Int64s | None = None,
+    readers: OpenStreams | None = None,
 ) -> Block:
     """All rows of a window, read and operated on, on this thread.
 
     `as_ids`, int64 (zipped inputs,): the sample ids under which they go through the operators, else their own.
+    `readers`, for one thread, are those that an earlier call left open.
     """
-    readers = OpenStreams(_SLICE_BYTES, limit=1)
+    if readers is None:
+        readers = OpenStreams(_SLICE_BYTES, limit=1)
     gathers = gathers_of(program, stream, window, None, BufferPool(0))
     for gather in gathers:
         for number in range(len(gather.spans)):

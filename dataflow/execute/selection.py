@@ -2,71 +2,128 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from connectors.contract import Prunes
-from dataflow.errors import DataError, InternalError
-from dataflow.execute.sample import read_positions
-from dataflow.graph.node import NameRows, Node, Source, walk
+from dataflow.errors import InternalError, PlanError
+from dataflow.execute.program import guarded
+from dataflow.execute.row_names import FindPlace, located, place_finder, row_namer
+from dataflow.execute.sample import FileOrder
+from dataflow.graph.block import BadSample, Block
+from dataflow.graph.calls import first_id, forget_frames, stage_error
+from dataflow.graph.node import Kept, NameRows, Node
 from dataflow.index.index import Index
+from dataflow.index.progress import Progress
 from dataflow.index.select import bits
-from dataflow.optimize.push_projection import narrow_to
-from dataflow.order import stream as streams
 from dataflow.order.stream import Stream
 
-__all__ = ["select_rows"]
+__all__ = ["find_kept"]
 
-Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 T = TypeVar("T")
-_ID_ROWS = (1 << 40) - 1
-# Rows evaluated at a time where no single source can be asked fragment by fragment.
-_PASS_ROWS = 1 << 16
 
 
-class _Numbers(Protocol):
-    """What knows the sources of the plan."""
+def find_kept(step: Node, stream: Stream, seed: int, sources: Mapping[int, Index], *, tolerant: bool) -> Kept:
+    """Which rows a step that selects keeps of those that go into it, which are the rows of `stream`.
 
-    seed: int
+    With `tolerant` a row is kept about which nothing can be found out, so that the loader's policy decides about it.
 
-    def stream(self, node: Node) -> Stream: ...
+    Args:
+        sources: by number.
+
+    Raises:
+        DataflowError: that of the first such row, unless `tolerant`; it has a note with file and row.
+    """
+    decide = _Decision(step, row_namer(sources), place_finder(sources), tolerant)
+    source = step.input.source
+    if source is not None and step.selection_key is not None:
+        return Kept(_by_fragment(step.selection_key, source.index, stream, replace(decide, tolerant=True)))
+    order = FileOrder(step.input, stream, seed)
+    bitmap = np.zeros(-(-stream.n // 8), np.uint8)
+    error: Exception | None = None
+    is_open = False
+    with Progress(f"Filtering {', '.join(sources[leaf.number].name for leaf in stream.leaves)}") as progress:
+        progress.begin(stream.n)
+        for start, stop, block in order.blocks(isolate=tolerant):
+            found = decide.about(block, stop - start)
+            bitmap[start // 8 : -(-stop // 8)] = np.packbits(found.keep, bitorder="little")
+            error, is_open = error or found.error, is_open or found.open
+            progress.advance(stop - start)
+    bitmap.flags.writeable = False
+    return Kept(bitmap, error, is_open)
 
 
-def select_rows(node: Node, stream: Stream, compiler: _Numbers) -> Stream:
-    """The stream of a step that selects, given the stream that goes into it."""
-    basis = narrow_to(node.selection_basis, node.traits.reads)
-    inner = compiler.stream(basis)
-    if basis.source is not None and node.selection_key is not None:
-        return streams.select(stream, _by_fragment(node, basis, inner))
-    named = _namer(basis, inner)
-    keep = np.empty(inner.n, np.bool_)
-    for start in range(0, inner.n, _PASS_ROWS):
-        stop = min(inner.n, start + _PASS_ROWS)
-        keep[start:stop] = _kept(node, basis, inner, (start, stop), compiler.seed, named)
-    return streams.select(stream, keep)
+class _Found(NamedTuple):
+    """`Kept` for the rows of one block: `keep` is bool (rows,)."""
+
+    keep: Bools
+    error: Exception | None
+    open: bool
 
 
-def _by_fragment(node: Node, basis: Node, inner: Stream) -> npt.NDArray[np.uint8]:
-    source = basis.source
-    if source is None or node.selection_key is None:
-        raise InternalError("a selection by fragment needs a source and a key.")
-    index = source.index
-    named = _namer(basis, inner)
+@dataclass(frozen=True)
+class _Decision:
+    """Asks a step about rows. `tolerant` as in `find_kept`."""
+
+    step: Node
+    named: NameRows
+    place: FindPlace
+    tolerant: bool
+
+    def about(self, block: Block, rows: int) -> _Found:
+        """What is found about `rows` rows, of which a block has those that could be made."""
+        out = self._selected(replace(block, bad=()))
+        bad = sorted((*block.bad, *out.bad), key=lambda sample: sample.origin)
+        keep = np.zeros(rows, np.bool_)
+        keep[out.origin] = True
+        if not bad:
+            return _Found(keep, None, open=False)
+        error = located(bad[0], self.place)
+        if not self.tolerant:
+            raise error
+        forget_frames(error)
+        keep[[sample.origin for sample in bad]] = True
+        return _Found(keep, error, open=bool(out.bad))
+
+    def _selected(self, block: Block) -> Block:
+        if not block.rows:
+            return block  # user functions are never called for nothing
+        if self.tolerant:
+            return guarded(self.step, lambda part: self.step.selected(part, self.named), block, isolate=True)
+        try:
+            return self.step.selected(block, self.named)
+        except (InternalError, PlanError):
+            raise
+        except Exception as error:
+            wrapped = stage_error(self.step.title, error)
+            first = BadSample(int(block.origin[0]), first_id(block, 0), self.step.kind, wrapped, block.rows)
+            raise located(first, self.place) from error
+
+
+def _by_fragment(key: str, index: Index, stream: Stream, decide: _Decision) -> npt.NDArray[np.uint8]:
+    """The bitmap of a source, which is kept on disk where its files can be told apart."""
     # Footers are looked at only where the bitmap is not cached.
-    possible = _Once(lambda: _possible(node, index))
+    possible = _Once(lambda: _possible(decide.step, index))
 
-    def compute(fragment: int) -> npt.NDArray[np.bool_]:
+    def compute(fragment: int) -> Bools:
         start, stop = int(index.starts[fragment]), int(index.starts[fragment + 1])
         some = possible()
         if some is not None and not some[fragment]:
             return np.zeros(stop - start, np.bool_)
-        return _kept(node, basis, inner, (start, stop), 0, named)
+        # Draws take no part: a source makes none.
+        block = FileOrder(decide.step.input, stream, 0).read(start, stop, isolate=True)
+        found = decide.about(block, stop - start)
+        if found.error is not None and found.open:
+            raise found.error
+        return found.keep
 
-    return bits(index, node.selection_key, compute)
+    return bits(index, key, compute)
 
 
 class _Once(Generic[T]):
@@ -83,57 +140,10 @@ class _Once(Generic[T]):
             return self._made[0]
 
 
-def _kept(
-    node: Node, basis: Node, inner: Stream, bounds: tuple[int, int], seed: int, named: NameRows
-) -> npt.NDArray[np.bool_]:
-    """Which rows from position to position are kept.
-
-    One that cannot be read is, so that the loader's policy decides about it.
-    """
-    keep = np.ones(bounds[1] - bounds[0], np.bool_)
-    try:
-        block, _ = read_positions(basis, inner, *bounds, seed, node.kind)
-    except DataError:
-        return keep
-    keep[block.origin] = node.selected(block, named)
-    return keep
-
-
-def _possible(node: Node, index: Index) -> npt.NDArray[np.bool_] | None:
+def _possible(step: Node, index: Index) -> Bools | None:
     """Which fragments can have a row that is kept, as far as the format's statistics know."""
-    expression = node.expression
+    expression = step.expression
     if expression is None or not isinstance(index.connector, Prunes):
         return None
     fragments = [index.fragment(number) for number in range(len(index.fragments))]
     return index.connector.prune(index.opened, fragments, expression)
-
-
-def _file_starts(index: Index) -> Int64s:
-    """The first row of every file, and behind the last the number of rows."""
-    if index.connector.traits.scans == "listing" and index.rows == len(index.files):
-        return np.arange(index.rows + 1)  # a file is a row
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(index.files.rows)])
-
-
-def _namer(basis: Node, inner: Stream) -> NameRows:
-    """From sample ids to file names and rows in the file."""
-    by_number: dict[int, Source] = {}
-    reads = [step.source for step in walk(basis) if step.source is not None]
-    for leaf, source in zip((leaf for s in inner.inputs for leaf in s.leaves), reads, strict=False):
-        by_number[leaf.number] = source
-
-    def named(ids: Int64s) -> tuple[list[str], Int64s]:
-        names: list[str] = [""] * len(ids)
-        rows = ids & _ID_ROWS
-        for number in np.unique(ids >> 40).tolist():
-            index = by_number[number].index
-            starts = _file_starts(index)
-            some = np.flatnonzero(ids >> 40 == number)
-            file = np.searchsorted(starts, rows[some], "right") - 1
-            known = {f: index.files.name(f) for f in np.unique(file).tolist()}
-            for place, f in zip(some.tolist(), file.tolist(), strict=True):
-                names[place] = known[f]
-            rows[some] -= starts[file]
-        return names, rows
-
-    return named

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -12,23 +12,23 @@ from connectors.contract import Json
 from dataflow.errors import PlanError
 from dataflow.execute.compile import Plan, compile_plan
 from dataflow.execute.known import Pace
-from dataflow.execute.state import check_place, compare_shape, order_shape
-from dataflow.graph.node import BatchSizes, Node, walk
-from dataflow.index.cache import find_files
-from dataflow.index.identity import compare
+from dataflow.execute.state import base_state, check_place, compare_shape, order_shape
+from dataflow.graph.node import BatchSizes, Node, split_at_batch
 from dataflow.index.index import Index
 from dataflow.options import LoaderOptions, World
 from dataflow.order.batches import Batching, Steps, check_batch, check_length
 from dataflow.order.epoch import EpochOrder
 from dataflow.order.lanes import below
 
-__all__ = ["Setup", "make_setup"]
+__all__ = ["Resident", "Setup", "check_start", "make_setup", "resident", "sized"]
 
 # Decoded bytes that one reader holds at a time, and of an unshuffled lane that are read at once.
 _SLICE_BYTES = 32 << 20
 _CHUNK_BYTES = 8 << 20
 # What Arrow's allocator and the decoders keep for themselves, measured with two threads.
 _KEPT_BYTES = 32 << 20
+# Enough for a few hundred decoded images.
+_OUTPUT_BYTES = 64 << 20
 # Assembled together: enough that a task's cost is small beside it, little enough for the first batch to come soon.
 _RUN_BYTES = 4 << 20
 _MOST_STEPS = 64
@@ -55,6 +55,11 @@ class Setup:
         )
 
     @cached_property
+    def base_state(self) -> Mapping[str, Json]:
+        """The part of a state that no step changes."""
+        return base_state(self.plan, self.batching.batch, self.batching.lanes, self.shape)
+
+    @cached_property
     def delivered_schema(self) -> pa.Schema | None:
         """The columns of a batch, where they are known."""
         schema = self.plan.schema
@@ -69,8 +74,32 @@ class Setup:
 
     @property
     def overhead_bytes(self) -> int:
-        """Memory beside windows and batches: what readers decode at a time, and what decoders and allocators keep."""
-        return 2 * self.options.threads * self.slice_bytes + min(_KEPT_BYTES, self.options.memory_limit // 4)
+        """Memory beside windows and batches: what readers decode at a time, what it takes to bring a window into
+        order, what lies behind the operators, and what decoders and allocators keep."""
+        kept = min(_KEPT_BYTES, self.options.memory_limit // 4)
+        return self.reader_bytes + self.arranging_bytes + self.output_bytes + kept
+
+    @property
+    def reader_bytes(self) -> int:
+        """What readers decode at a time."""
+        return 2 * self.options.threads * self.slice_bytes
+
+    @property
+    def arranging_bytes(self) -> int:
+        """Two more copies of one window's columns that stay Arrow."""
+        return int(2 * self.window_rows * self.plan.program.arrow_row_bytes)
+
+    @property
+    def window_rows(self) -> int:
+        """Rows of a window, at most."""
+        window = self.plan.stream.window
+        rows = window if isinstance(window, int) else self.chunk_rows
+        return min(rows, -(-self.plan.stream.n // self.batching.lanes) or 1)
+
+    @property
+    def output_bytes(self) -> int:
+        """What operators may have made that no batch has taken."""
+        return 0 if self.plan.program.bare else min(_OUTPUT_BYTES, self.options.memory_limit // 16)
 
     @property
     def pace(self) -> Pace:
@@ -84,18 +113,21 @@ class Setup:
 
 
 def make_setup(
-    node: Node, seed: int, options: LoaderOptions, world: World, state: Mapping[str, Json] | None = None
-) -> Setup:
+    node: Node, seed: int, options: LoaderOptions, world: World, state: Mapping[str, Json] | None = None,
+    indexes: Mapping[int, Index] | None = None,
+) -> Setup:  # fmt: skip
     """Compile a pipeline for this rank, as it is or as `state` was saved of it.
+
+    `indexes`, by the id() of a source, stand in for the sources' own.
 
     Raises:
         PlanError: steps, sizes, memory or state do not fit.
-        DataflowError: sources cannot be opened, or are not those of the state.
+        DataflowError: sources cannot be opened.
     """
     batch_step = _batch_step(node)
-    indexes = None if state is None else _saved_indexes(node, state)
     windows = None if state is None else [int(rows) for rows in state["windows"]]  # type: ignore[union-attr, arg-type]
-    plan = compile_plan(node, seed, windows, indexes)
+    tolerant = options.errors.on_error != "raise"
+    plan = compile_plan(node, seed, windows, indexes, tolerant=tolerant)
     # Leaving rows out shapes the order; replacing or raising does not.
     skips = "skip" if options.errors.on_error == "skip" else "keep"
     if skips == "skip":
@@ -116,22 +148,42 @@ def make_setup(
             )
         if steps is not None:
             check_place(state, steps.count)
-    slice_bytes = max(1 << 20, min(_SLICE_BYTES, options.memory_limit // (8 * options.threads)))
-    setup = Setup(plan, batching, steps, world, options, shape, _chunk_rows(plan, options), slice_bytes)
+    setup = sized(plan, batching, steps, world, options, shape)
     _check_memory(setup)
     return setup
 
 
+def check_start(node: Node, world_size: int) -> None:
+    """Refuse a world on which no run of a pipeline can begin; one that began on another may go on there.
+
+    Raises:
+        PlanError: the batch is not a multiple of the lanes and of the world; names the nearest values.
+    """
+    batch, lanes = _batch_step(node).batch_sizes.begun_on(world_size)
+    check_batch(batch, lanes, world_size)
+
+
+def sized(
+    plan: Plan,
+    batching: Batching,
+    steps: Steps | None,
+    world: World,
+    options: LoaderOptions,
+    shape: Mapping[str, str],
+) -> Setup:
+    """What a loader would run with, whether or not its windows fit in memory."""
+    slice_bytes = max(1 << 20, min(_SLICE_BYTES, options.memory_limit // (8 * options.threads)))
+    return Setup(plan, batching, steps, world, options, shape, _chunk_rows(plan, options), slice_bytes)
+
+
 def _batch_step(node: Node) -> Node:
     """The step that batches."""
-    step = node
-    while not step.traits.batches:
-        if not step.inputs or not step.traits.after_batch:
-            raise PlanError(
-                "the pipeline makes no batches.", hint="end it with .batch(32), or .batch(global_size=1024)"
-            )
-        step = step.input
-    return step
+    _, steps = split_at_batch(node)
+    if not steps:
+        raise PlanError(
+            "the pipeline makes no batches.", hint="end it with .batch(32), or .batch(global_size=1024)"
+        )
+    return steps[0]
 
 
 def _batching(sizes: BatchSizes, world: World, state: Mapping[str, Json] | None) -> Batching:
@@ -143,27 +195,9 @@ def _batching(sizes: BatchSizes, world: World, state: Mapping[str, Json] | None)
                 hint="use fewer ranks",
             )
     else:
-        batch = sizes.global_size if sizes.global_size is not None else (sizes.size or 0) * world.size
-        lanes = sizes.lanes or world.size
+        batch, lanes = sizes.begun_on(world.size)
         check_batch(batch, lanes, world.size)
     return Batching(batch=batch, lanes=lanes, remainder=sizes.remainder)
-
-
-def _saved_indexes(node: Node, state: Mapping[str, Json]) -> dict[int, Index]:
-    """The index of each source as the state has it, by the source's place of first appearance."""
-    sources = list({id(step.source): step.source for step in walk(node) if step.source is not None}.values())
-    saved: list[Mapping[str, Json]] = state["sources"]  # type: ignore[assignment]
-    if len(saved) != len(sources):
-        raise PlanError(
-            f"the state has {len(saved)} sources, and the pipeline {len(sources)}.",
-            hint="use the pipeline that saved it",
-        )
-    found = {}
-    for source, was in zip(sources, saved, strict=True):
-        at, options = getattr(source, "index_url", None), getattr(source, "storage_options", None)
-        lookup = partial(find_files, index=at, storage_options=options)
-        found[id(source)] = compare(was, source.index, lookup).now
-    return found
 
 
 def _chunk_rows(plan: Plan, options: LoaderOptions) -> int:
@@ -179,20 +213,38 @@ def _chunk_rows(plan: Plan, options: LoaderOptions) -> int:
     return max(1, wanted // chunk) * chunk
 
 
+@dataclass(frozen=True, kw_only=True)
+class Resident:
+    """What must be in memory on a rank: a window of each of `lanes` and one ahead, and what readers hold."""
+
+    lanes: int
+    window_rows: int
+    row_bytes: float
+    overhead_bytes: int
+
+    @property
+    def bytes(self) -> float:
+        """All of it."""
+        return (self.lanes + 1) * self.window_rows * self.row_bytes + self.overhead_bytes
+
+
+def resident(setup: Setup) -> Resident:
+    """What is in memory at once, at the least, where this rank reads as many lanes as a rank may."""
+    plan, lanes, world = setup.plan, setup.batching.lanes, setup.world.size
+    return Resident(
+        lanes=min(lanes, -(-lanes // world) + (lanes % world > 0)),
+        window_rows=setup.window_rows,
+        row_bytes=plan.row_bytes,
+        overhead_bytes=setup.overhead_bytes,
+    )
+
+
 def _check_memory(setup: Setup) -> None:
-    plan, options = setup.plan, setup.options
-    lanes = setup.batching.lanes
-    world = setup.world.size
-    here = min(lanes, -(-lanes // world) + (lanes % world > 0))
-    window = plan.stream.window
-    rows = window if isinstance(window, int) else setup.chunk_rows
-    rows = min(rows, -(-plan.stream.n // lanes) or 1)
-    # One window is read ahead while those of the lanes here are delivered.
-    needed = (here + 1) * rows * plan.row_bytes + setup.overhead_bytes
-    if needed > options.memory_limit:
+    options, need = setup.options, resident(setup)
+    if need.bytes > options.memory_limit:
         raise PlanError(
-            f"{here} lanes and one window ahead x {rows} rows x {plan.row_bytes:.0f} bytes, and "
-            f"{setup.overhead_bytes / 1e6:.0f} MB for {options.threads} readers, need {needed / 1e6:.0f} MB; "
+            f"{need.lanes} lanes and one window ahead x {need.window_rows} rows x {need.row_bytes:.0f} bytes, and "
+            f"{need.overhead_bytes / 1e6:.0f} MB for {options.threads} readers, need {need.bytes / 1e6:.0f} MB; "
             f"memory_limit is {options.memory_limit / 1e6:.0f} MB.",
             hint="use a smaller shuffle(window=...), fewer lanes, or a larger memory_limit",
         )

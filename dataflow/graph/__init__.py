@@ -6,5 +6,5 @@ node.py      Node and Traits: the questions that rules and engine ask an operato
 registry.py  operators by name
 pipeline.py  Plan building: the part of `flow.Pipeline` that holds a node
 spec.py      a pipeline as YAML, JSON or a dict, and back
-explain.py   a pipeline as a tree of text
+explain.py   a pipeline as trees of text: as written, and as it runs
 """

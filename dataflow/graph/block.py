@@ -13,7 +13,7 @@ import pyarrow as pa
 from connectors.conform import rows_alone
 from connectors.tensors import to_arrow
 
-__all__ = ["BadSample", "Block", "Column", "as_arrow", "concat_blocks", "joined", "picked"]
+__all__ = ["BadSample", "Block", "Column", "as_arrow", "concat_blocks", "joined"]
 
 Int64s = npt.NDArray[np.int64]
 Column = npt.NDArray[np.generic] | Any
@@ -27,6 +27,7 @@ class BadSample:
     id: int  # sample id
     operator: str
     error: Exception
+    among: int = 1  # the fault is that of one of so many rows of a block, of which it is not known which
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,6 @@ class Block:
     int64 (rows,), ascending: which row of the window each row came from; two rows of one origin are the
     outputs of one `flat_map` call, in order. `owned` says that the dense columns are writable memory that
     nobody else will read.
-
-    With `index` the columns are not in delivery order yet: row i is their row `index[i]`. Everything but
-    `slice` and `ordered` wants blocks without one.
     """
 
     columns: Mapping[str, Column]
@@ -48,7 +46,6 @@ class Block:
     origin: Int64s
     owned: bool = False
     bad: tuple[BadSample, ...] = field(default=())
-    index: Int64s | None = None
 
     @property
     def rows(self) -> int:
@@ -64,28 +61,16 @@ class Block:
 
     def slice(self, start: int, stop: int) -> Block:
         """Rows `start` to `stop`, without a copy; bad samples stay with the whole block."""
-        if self.index is not None:
-            index = self.index[start:stop]
-            return replace(
-                self, ids=self.ids[start:stop], origin=self.origin[start:stop], bad=(), index=index
-            )
         cut = {name: column[start:stop] for name, column in self.columns.items()}
         return replace(self, columns=cut, ids=self.ids[start:stop], origin=self.origin[start:stop], bad=())
 
-    def ordered(self) -> Block:
-        """The same rows, their columns in delivery order."""
-        if self.index is None:
-            return self
-        columns = {name: picked(column, self.index) for name, column in self.columns.items()}
-        return replace(self, columns=columns, owned=True, index=None)
-
     def take(self, index: Int64s) -> Block:
         """The rows at `index`, copied."""
-        at = index if self.index is None else self.index[index]
-        columns = {name: picked(column, at) for name, column in self.columns.items()}
-        return replace(
-            self, columns=columns, ids=self.ids[index], origin=self.origin[index], owned=True, index=None
-        )
+        columns = {
+            name: column[index] if isinstance(column, np.ndarray) else column.take(index)
+            for name, column in self.columns.items()
+        }
+        return replace(self, columns=columns, ids=self.ids[index], origin=self.origin[index], owned=True)
 
     def without(self, bad: Sequence[BadSample], keep: npt.NDArray[np.bool_]) -> Block:
         """The rows where `keep` holds; `bad` says what became of the others."""
@@ -97,11 +82,6 @@ class Block:
             return rows_alone(self.rows)
         arrays = [as_arrow(column) for column in self.columns.values()]
         return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
-
-
-def picked(column: Column, index: Int64s) -> Column:
-    """The rows of a column at `index`, copied."""
-    return column[index] if isinstance(column, np.ndarray) else column.take(index)
 
 
 def as_arrow(column: Column) -> pa.Array[Any]:

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dataflow.graph.node import Node
+from dataflow.graph.node import Node, split_at_batch
 
 __all__ = ["explain", "tree"]
 
 
 def explain(node: Node, optimize: Callable[[Node], Node]) -> str:
     """Both trees, one step a line, and the columns that come out."""
-    steps = node
-    batching: list[Node] = []
-    while (steps.inputs and steps.traits.after_batch) or steps.traits.batches:
-        batching.insert(0, steps)
-        steps = steps.input
-        if batching[0].traits.batches:
-            break
-    else:
-        steps, batching = node, []
-    after = optimize(steps)
-    for step in batching:
+    below, batch_steps = split_at_batch(node)
+    after = optimize(below)
+    for step in batch_steps:
         after = step.over(after)
     schema = node.schema
     columns = (

@@ -25,7 +25,17 @@ from dataflow.index.index import Index
 from dataflow.order.batches import Remainder
 from dataflow.order.stream import Stream
 
-__all__ = ["BatchSizes", "NameRows", "Node", "Source", "Traits", "walk"]
+__all__ = [
+    "BatchSizes",
+    "Kept",
+    "NameRows",
+    "Node",
+    "Source",
+    "Traits",
+    "makes_batches",
+    "split_at_batch",
+    "walk",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +77,24 @@ class BatchSizes:
     global_size: int | None
     lanes: int | None
     remainder: Remainder
+
+    def begun_on(self, world: int) -> tuple[int, int]:
+        """The rows of a global batch and the lanes of a run that begins on `world` ranks."""
+        batch = self.global_size if self.global_size is not None else (self.size or 0) * world
+        return batch, self.lanes or world
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """What the pass of a step that `selects` has found: row i is kept if bit `i % 8` of byte `i // 8` is set.
+
+    Rows about which nothing could be found out are kept; `error` is that of the first of them, None where there is
+    none. `open`: some of them are good as they come to the step, so that it is asked again when they are delivered.
+    """
+
+    bitmap: npt.NDArray[np.uint8]
+    error: Exception | None = None
+    open: bool = False
 
 
 # From sample ids to the file of each row (its name relative to the root) and the row's number in it.
@@ -216,8 +244,17 @@ class Node:
         """For a step that `selects`: a text that decides the result beside the data; None where none does."""
         return None
 
-    def selected(self, block: Block, named: NameRows) -> npt.NDArray[np.bool_]:
-        """For a step that `selects`: bool (rows,), which rows of a block of its basis are kept."""
+    @property
+    def kept(self) -> Kept | None:
+        """For a step that `selects`: what its pass has found, once that has been run."""
+        return None
+
+    def with_kept(self, kept: Kept) -> Node:
+        """A step that `selects` and knows what its pass has found."""
+        raise InternalError(f"{self.kind} selects nothing.")
+
+    def selected(self, block: Block, named: NameRows) -> Block:
+        """For a step that `selects`: the rows of a block of its basis that are kept."""
         raise InternalError(f"{self.kind} selects nothing.")
 
     def keyed(self, key: str) -> Self:
@@ -272,3 +309,18 @@ def _short(value: object) -> str:
 def walk(node: Node) -> list[Node]:
     """All steps below and including `node`, inputs first, depth first: the order of ordinals and leaves."""
     return [step for feed in node.inputs for step in walk(feed)] + [node]
+
+
+def split_at_batch(node: Node) -> tuple[Node, tuple[Node, ...]]:
+    """The last step in front of batch, and the steps from batch on; none of these where nothing makes batches."""
+    behind: list[Node] = []
+    step = node
+    while step.inputs and step.traits.after_batch:
+        behind.insert(0, step)
+        step = step.input
+    return (step.input, (step, *behind)) if step.traits.batches else (node, ())
+
+
+def makes_batches(node: Node) -> bool:
+    """Whether rows come out in batches."""
+    return bool(split_at_batch(node)[1])

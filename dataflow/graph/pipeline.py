@@ -8,7 +8,7 @@ from typing import Self
 import pyarrow as pa
 
 from dataflow.errors import PlanError
-from dataflow.graph.node import Node, walk
+from dataflow.graph.node import Node, makes_batches, walk
 
 __all__ = ["PipelineBase"]
 
@@ -27,7 +27,7 @@ class PipelineBase:
             PlanError: the step does not fit behind the ones there are.
         """
         step = node.over(self.node)
-        if any(s.traits.batches for s in walk(self.node)) and not step.traits.after_batch:
+        if makes_batches(self.node) and not step.traits.after_batch:
             raise PlanError(
                 f"{step.label()} stands behind batch.", hint=f"call .{step.kind}(...) before .batch(...)"
             )

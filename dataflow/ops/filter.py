@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.contract import Json
-from dataflow.errors import PlanError, near
+from dataflow.errors import PlanError, StageError, near
 from dataflow.graph.block import BadSample, Block
-from dataflow.graph.calls import call_rows, columns_view, function_name
+from dataflow.graph.calls import call_rows, columns_view, first_id, function_name
 from dataflow.graph.draw import Draw
-from dataflow.graph.node import NameRows, Node, Traits
+from dataflow.graph.node import Kept, NameRows, Node, Traits, walk
 from dataflow.graph.registry import register
 from dataflow.ops.forms import CONDITION, settled_terms
 
@@ -111,13 +111,16 @@ class Filter(Node):
     """Keep the rows for which `condition` holds; a null is not kept.
 
     With `counted`, the kept rows are found in one pass beforehand: the length is then known, and lanes are
-    equal. A rule sets it for conditions on columns of the source; `basis` is then what that pass reads.
+    equal. A rule sets it for conditions on columns of the source; `basis` is then what that pass reads. `kept` is
+    what the pass has found. Where it could not decide about every row, the condition is asked again as rows are
+    delivered, so that those rows are bad where they come.
     """
 
     condition: Condition = field(metadata={"form": CONDITION})
     batched: bool = False
     counted: bool = False
     basis: Node | None = field(default=None, repr=False)
+    kept: Kept | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         by_function = expression_of(self.condition) is None
@@ -139,9 +142,10 @@ class Filter(Node):
     @property
     def traits(self) -> Traits:
         function = callable(self.condition) and not isinstance(self.condition, pc.Expression)
+        kernel = not self.counted or (self.kept is not None and self.kept.open)
         return Traits(
-            kernel=not self.counted, keeps_rows=self.counted, selects=self.counted, filters=True,
-            holds_gil=function, reads=None if function else self._reads,
+            kernel=kernel, keeps_rows=self.counted, selects=self.counted, filters=True,
+            holds_gil=function and kernel, reads=None if function else self._reads,
         )  # fmt: skip
 
     @cached_property
@@ -154,11 +158,22 @@ class Filter(Node):
         return [self.selection_key or function_name(self.condition), self.counted]
 
     def counted_before(self) -> Node:
+        """The same filter, its kept rows found beforehand.
+
+        Raises:
+            PlanError: it stands behind a random operator, or one that makes several rows of one.
+        """
+        for step in walk(self.input):
+            if step.traits.random or step.traits.many:
+                raise PlanError(
+                    f"{self.label()} cannot be counted beforehand: it stands behind {step.label()}.",
+                    hint="put the filter in front of it",
+                )
         return replace(self, counted=True)
 
     def needs(self, wanted: frozenset[str] | None) -> tuple[frozenset[str] | None, ...]:
         # The pass that finds the kept rows reads its own columns.
-        return (wanted,) if self.counted else Node.needs(self, wanted)
+        return Node.needs(self, wanted) if self.traits.kernel else (wanted,)
 
     def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
         expression = self.expression
@@ -182,11 +197,12 @@ class Filter(Node):
     def with_basis(self, basis: Node) -> Node:
         return replace(self, basis=basis)
 
-    def selected(self, block: Block, named: NameRows) -> npt.NDArray[np.bool_]:
+    def with_kept(self, kept: Kept) -> Node:
+        return replace(self, kept=kept)
+
+    def selected(self, block: Block, named: NameRows) -> Block:
         mask, bad = self.keeps(block)
-        if bad:
-            raise bad[0].error
-        return mask
+        return block.without(bad, mask)
 
     def keeps(self, block: Block) -> tuple[npt.NDArray[np.bool_], list[BadSample]]:
         """Which rows are kept, bool (rows,), and the rows that could not be decided."""
@@ -211,7 +227,24 @@ class Filter(Node):
 
     def apply(self, block: Block, draw: Draw) -> Block:
         mask, bad = self.keeps(block)
+        if self.counted:
+            bad = [*bad, *_fickle(block, mask, bad)]
         return block if mask.all() else block.without(bad, mask)
+
+
+def _fickle(block: Block, mask: npt.NDArray[np.bool_], bad: Sequence[BadSample]) -> list[BadSample]:
+    """The rows of a block that were kept beforehand, and are now left out."""
+    failed = {sample.origin for sample in bad}
+    fickle = []
+    for row in np.flatnonzero(~mask).tolist():
+        origin, sample = int(block.origin[row]), first_id(block, row)
+        if origin not in failed:
+            error = StageError(
+                f"kept sample {sample >> 40}:{sample & (1 << 40) - 1} when rows were counted, and leaves it out now.",
+                operator="filter", hint="let the condition depend on nothing but the row",
+            )  # fmt: skip
+            fickle.append(BadSample(origin, sample, "filter", error))
+    return fickle
 
 
 def _as_mask(result: object, block: Block, function: Callable[..., object]) -> npt.NDArray[np.bool_]:

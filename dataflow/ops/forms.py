@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any, TypeAlias
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.contract import Connector, Json
+from connectors.credentials import credentials
 from connectors.registry import choose
 from dataflow.errors import PlanError
 from dataflow.graph.arguments import FindFunction, Form, Misfit, arguments_of, check, plain, written
@@ -23,7 +23,6 @@ from dataflow.ops.cast import data_type, type_name
 __all__ = ["CONDITION", "FORMAT", "FUNCTION", "SCHEMA", "STORAGE_OPTIONS", "URLS", "settled_terms"]
 
 Value: TypeAlias = Any
-_SECRET = re.compile("key|secret|token|pass|cred", re.IGNORECASE)
 
 
 def _write_schema(schema: pa.Schema) -> Json:
@@ -166,12 +165,13 @@ def _read_format(value: Value, find: FindFunction) -> object:
 
 
 def _write_storage_options(options: Mapping[str, Value]) -> Json:
-    for key in options:
-        if _SECRET.search(key):
-            raise PlanError(
-                f"storage_options[{key!r}] looks like a credential, and a spec is a file that is passed on.",
-                hint="let the store find it in its own environment variables or configuration",
-            )
+    names = next(credentials(options), None)
+    if names is not None:
+        place = "".join(f"[{name!r}]" for name in names)
+        raise PlanError(
+            f"storage_options{place} looks like a credential, and a spec is a file that is passed on.",
+            hint="let the store find it in its own environment variables or configuration",
+        )
     return plain(options)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -10,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from connectors.contract import Json
+from dataflow.byte_sizes import parse_bytes
 from dataflow.errors import InternalError, PlanError
 from dataflow.graph.block import Block
 from dataflow.graph.draw import Draw
@@ -20,21 +20,7 @@ from dataflow.order.permute import permutation
 from dataflow.order.philox import key_of
 from dataflow.order.stream import Stream
 
-__all__ = ["OutputShuffle", "Shuffle", "parse_bytes"]
-
-_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-
-
-def parse_bytes(text: str, what: str) -> int:
-    """A size as "64MB", "1.5 GiB" or "4096" in bytes.
-
-    Raises:
-        PlanError: the text is no size over 0.
-    """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmMgG]?i?[bB]?)\s*", text)
-    if match is None or match[2].lower() not in _UNITS or float(match[1]) <= 0:
-        raise PlanError(f"{what}={text!r} is no size.", hint="write it as '64MB' or '1GiB'")
-    return int(float(match[1]) * _UNITS[match[2].lower()])
+__all__ = ["OutputShuffle", "Shuffle"]
 
 
 @register("shuffle")

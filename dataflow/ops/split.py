@@ -15,7 +15,7 @@ from connectors.contract import Json
 from dataflow.errors import PlanError
 from dataflow.graph.block import Block, as_arrow
 from dataflow.graph.columns import check_columns
-from dataflow.graph.node import NameRows, Node, Traits
+from dataflow.graph.node import Kept, NameRows, Node, Traits
 from dataflow.graph.registry import register
 from dataflow.order.philox import draws, key_of
 
@@ -59,9 +59,13 @@ class Split(Node):
     high: float
     by: str = "id"
     basis: Node | None = field(default=None, repr=False)
+    kept: Kept | None = field(default=None, repr=False)
 
     def with_basis(self, basis: Node) -> Node:
         return replace(self, basis=basis)
+
+    def with_kept(self, kept: Kept) -> Node:
+        return replace(self, kept=kept)
 
     @property
     def traits(self) -> Traits:
@@ -86,9 +90,9 @@ class Split(Node):
     def selection_key(self) -> str | None:
         return f"split {self.by} {self.low!r} {self.high!r}"
 
-    def selected(self, block: Block, named: NameRows) -> npt.NDArray[np.bool_]:
+    def selected(self, block: Block, named: NameRows) -> Block:
         drawn = self._by_row(block, named) if self.by == "id" else self._by_value(block)
-        return (drawn >= self.low) & (drawn < self.high)
+        return block.take(np.flatnonzero((drawn >= self.low) & (drawn < self.high)))
 
     def _by_row(self, block: Block, named: NameRows) -> npt.NDArray[np.float64]:
         first = block.ids if block.ids.ndim == 1 else block.ids[:, 0]

@@ -38,6 +38,6 @@ def _commutes(condition: Node, below: Node) -> bool:
 
 
 def _is_index_work(below: Node) -> bool:
-    return all(
-        t.keeps_rows and not t.holds_gil and not t.random for t in (step.traits for step in walk(below))
-    )
+    traits = [step.traits for step in walk(below)]
+    # A function whose kept rows are found beforehand has been asked already.
+    return all(t.keeps_rows and (t.selects or not t.holds_gil) and not t.random for t in traits)

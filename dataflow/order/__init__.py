@@ -12,6 +12,8 @@ windows.py        spans and windows: which rows of which fragments, in which ord
 epoch.py          the windows of every lane of one epoch, from any row on
 deal.py           rows dealt round-robin from lanes of any length
 batches.py        which rows of which lane a rank takes at a step
+reads.py          how many lanes each rank reads
+reach.py          which lanes a rank reads from where these have no known length
 mixture.py        the schedule of a mixture, exact within one sample
 mixture_lanes.py  how many rows each lane of a mixture has
 quality.py        how good a shuffle is, as a number

@@ -10,7 +10,7 @@ from connectors.contract import Json
 from dataflow.errors import PlanError, near
 from dataflow.fluent import Pipeline
 from dataflow.graph.arguments import PLAIN, Argument, FindFunction, check
-from dataflow.graph.node import Node, Source, walk
+from dataflow.graph.node import Node, Source, makes_batches, walk
 from dataflow.graph.registry import node_kinds, node_named
 from dataflow.spec.document import Document
 
@@ -83,7 +83,7 @@ class Builder:
         for place, steps in enumerate(pipelines):
             node = self.pipeline(steps, (*path, place)).node
             with self.document.at(*path, place):
-                if any(step.traits.batches for step in walk(node)):
+                if makes_batches(node):
                     raise PlanError("an input makes batches.", hint="put batch behind the join")
             nodes.append(node)
         return tuple(nodes)

@@ -191,21 +191,20 @@ class Recipe:
         """The values that each lane gives in one epoch."""
         lanes: list[list[int]] = [[] for _ in range(self.lanes)]
         for turn in range(self.passes):
-            runs = [
-                sum(
-                    number % self.lanes == lane
-                    for number in range(turn * self.count, (turn + 1) * self.count)
-                )
-                for lane in range(self.lanes)
-            ]
-            sequence = self._sequence(epoch * self.passes + turn)
             key = key_of(self.seed, epoch * self.passes + turn, "shuffle.rows")
-            for lane, run in enumerate(_cut(sequence, runs)):
-                for window in self._windows(run, lane):
+            for lane, windows in enumerate(self.lane_windows(epoch, turn)):
+                for window in windows:
                     ids = [row[0] for piece in window for row in piece.rows]
                     order = _sorted(key, ids) if isinstance(self.window, int) else range(len(ids))
                     lanes[lane].extend(out for at in order for out in self.outputs(_value(ids[at])))
         return lanes
+
+    def lane_windows(self, epoch: int, turn: int) -> list[list[list[_Piece]]]:
+        """The windows of each lane in one pass of an epoch, each as pieces of fragments."""
+        numbers = range(turn * self.count, (turn + 1) * self.count)
+        runs = [sum(number % self.lanes == lane for number in numbers) for lane in range(self.lanes)]
+        sequence = self._sequence(epoch * self.passes + turn)
+        return [self._windows(run, lane) for lane, run in enumerate(_cut(sequence, runs))]
 
     def _sequence(self, turn: int) -> list[_Piece]:
         if self.window is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -107,6 +109,54 @@ def test_raise_delivers_all_batches_in_front_of_the_bad_row_and_then_the_error(k
 def test_raise_says_which_row_of_a_row_function_it_was() -> None:
     with _loader(_pipe([21]), "raise") as loader, pytest.raises(StageError, match="sample 0:21"):
         list(loader)
+
+
+class _Awkward(Exception):
+    """An exception that cannot be made anew from its message, nor be pickled."""
+
+    def __init__(self, *, value: int) -> None:
+        super().__init__()
+        self.value = value
+        self.lock = threading.Lock()
+
+
+class _Abrupt(BaseException):
+    """What no `except Exception` stops, as SystemExit and KeyboardInterrupt."""
+
+
+def _raising(error: BaseException, kind: str) -> flow.Pipeline:
+    def one(row: Row) -> Row:
+        if row["x"] == 21:
+            raise error
+        return row
+
+    rows = fragments((40,))
+    if kind == "filter":
+        return rows.filter(lambda row: bool(one(row))).batch(4)
+    if kind == "flat_map":
+        return rows.flat_map(lambda row: [one(row)], schema={"x": "int64"}).batch(4)
+    return rows.map(one, schema={"x": "int64"}).batch(4)
+
+
+@pytest.mark.parametrize("kind", ["map", "filter", "flat_map"])
+def test_the_exception_of_a_function_is_the_cause_itself_with_its_traceback(kind: str) -> None:
+    error = _Awkward(value=7)
+    with _loader(_raising(error, kind), "raise") as loader, pytest.raises(StageError) as caught:
+        list(loader)
+    assert caught.value.__cause__ is error
+    assert traceback.extract_tb(error.__traceback__)[-1].line == "raise error"
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])
+@pytest.mark.parametrize("kind", ["map", "filter", "flat_map"])
+def test_what_no_except_stops_reaches_the_consumer_once_under_any_policy(
+    kind: str, on_error: OnError
+) -> None:
+    error = _Abrupt()
+    with _loader(_raising(error, kind), on_error) as loader:
+        with pytest.raises(_Abrupt) as caught:
+            list(loader)
+        assert caught.value is error
 
 
 @pytest.mark.parametrize("kind", ["map", "filter"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,12 +21,13 @@ import pytest
 from recipes import Recipe, Row, fragments, loaders
 
 from dataflow.errors import LoaderClosed
-from dataflow.execute.buffers import BufferPool
+from dataflow.execute.buffers import ArrowUse, BufferPool
 from dataflow.execute.compile import compile_plan
 from dataflow.execute.job import Bench, WindowJob
 from dataflow.execute.loader import Loader
 from dataflow.execute.metrics import Meters
-from dataflow.execute.quarantine import place_finder
+from dataflow.execute.operate import Operators
+from dataflow.execute.row_names import place_finder
 from dataflow.execute.streams import OpenStreams
 from dataflow.order.epoch import EpochOrder
 
@@ -279,6 +281,34 @@ def test_stopping_a_generator_around_a_loader_ends_its_threads() -> None:
     assert _ours() == []
 
 
+@both
+@pytest.mark.parametrize("use", ["next of a running one", "a new one"])
+def test_an_iterator_behind_a_fork_is_an_error_and_the_parent_goes_on(recipe: Recipe, use: str) -> None:
+    loader = loaders(recipe.pipe(), 1)[0]
+    with loader:
+        running = iter(loader)
+        first = next(running)["x"].tolist()
+        receive, send = os.pipe()
+        child = os.fork()
+        if child == 0:
+            said = "nothing"
+            try:
+                signal.alarm(20)  # what hangs is no error
+                next(running if use == "next of a running one" else iter(loader))
+            except BaseException as error:
+                said = f"{type(error).__name__}: {error}"
+            finally:
+                os.write(send, said.encode())
+                os._exit(0)
+        os.close(send)
+        with os.fdopen(receive, "rb") as answer:
+            assert re.match(rb"PlanError.*another process.*rank=", answer.read(), re.DOTALL)
+        os.waitpid(child, 0)
+        rest = [value for batch in running for value in batch["x"].tolist()]
+    with loaders(recipe.pipe(), 1)[0] as whole:
+        assert first + rest == [value for batch in whole for value in batch["x"].tolist()]
+
+
 class _HeldPools:
     """Pools whose reads wait in a queue until a test runs or cancels them; all else runs at once."""
 
@@ -330,12 +360,12 @@ def _two_linked_windows(pools: _HeldPools) -> list[WindowJob]:
     """Windows of 8 rows of one fragment: the reader of the second goes on where that of the first ends."""
     plan = compile_plan(fragments((16,), cheap=False).shuffle(8).node, 0)
     bench = Bench(
-        program=plan.program, stream=plan.stream, seed=0, pools=pools, memory=BufferPool(1 << 20),
-        streams=OpenStreams(1 << 20, limit=4), meters=Meters(), range_rows=8, range_bytes=1 << 20, tolerant=False,
-        late=False, place=place_finder(plan.sources),
+        program=plan.program, stream=plan.stream, seed=0, pools=pools, operators=Operators(pools, 1 << 20),
+        memory=BufferPool(1 << 20), streams=OpenStreams(1 << 20, limit=4), meters=Meters(), range_rows=8,
+        tolerant=False, arrow=ArrowUse(0), place=place_finder(plan.indexes),
     )  # fmt: skip
     order = EpochOrder(plan.stream, seed=0, lanes=1, turn=0, chunk_rows=8)
-    jobs = [WindowJob(bench, window, 0, None) for window in order.windows(0)]
+    jobs = [WindowJob(bench, window, 0, None, 0, lambda row: (0, row)) for window in order.windows(0)]
     assert len(jobs) == 2
     return jobs
 

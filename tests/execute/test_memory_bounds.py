@@ -5,9 +5,13 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from recipes import KEEPING, Recipe, loaders
 
@@ -33,6 +37,32 @@ def test_nothing_is_kept_of_epochs_that_are_over(function: str) -> None:
 
     held_after(10)  # what is made once in a process
     assert held_after(60) - held_after(10) < 50  # one object an epoch
+
+
+@pytest.mark.parametrize("output", ["torch", "numpy", "arrow"])
+def test_memory_is_the_same_after_many_epochs(tmp_path: Path, output: Any) -> None:
+    table = pa.table(
+        {
+            "x": np.arange(4000),
+            "wide": pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(2_000_000)), 500),
+            "text": [f"row {row} " * 20 for row in range(4000)],
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=500)
+    pipe = flow.read(tmp_path / "a.parquet").shuffle(1000).batch(50)
+    with pipe.loader(output=output, threads=2, memory_limit="64MB") as loader:
+        for _ in range(5):
+            assert list(loader)
+        before = _private_bytes()
+        for _ in range(20):
+            assert list(loader)
+        # An epoch is 17 MB: keeping a tenth of each would be 34.
+        assert _private_bytes() - before < 25_000_000
+
+
+def _private_bytes() -> int:
+    gc.collect()
+    return int(psutil.Process().memory_full_info().uss)
 
 
 def test_a_window_that_does_not_fit_is_a_plan_error_with_the_figures() -> None:

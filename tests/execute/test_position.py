@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recipes import Recipe, json_copy, loaders
+from recipes import Recipe, fragments, json_copy, loaders
 
 from dataflow.errors import LoaderClosed, PlanError
 from dataflow.execute.loader import Loader
@@ -177,6 +177,23 @@ def test_len_of_a_row_changing_pipeline_is_a_type_error() -> None:
         assert len(list(loader)) == len(_expected(UNKNOWN, 0))
 
 
+def test_an_epoch_of_which_a_function_leaves_nothing_is_over_and_the_next_one_is_due() -> None:
+    keep = [True]
+
+    def kept(row: dict[str, Any]) -> bool:
+        return keep[0] or int(row["x"]) < 5
+
+    pipe = fragments((20, 20)).filter(kept).batch(4)
+    with loaders(pipe, 1)[0] as loader:
+        assert len(_take(loader, 3)) == 3
+        state = json_copy(loader.state_dict())
+        keep[0] = False
+        loader.load_state_dict(state)
+        assert _take(loader, -1) == []
+        assert (loader.epoch, loader.step) == (1, 0)
+        assert _take(loader, -1) == [[0, 1, 2, 3]]
+
+
 @both
 def test_a_second_live_iterator_closes_the_first(recipe: Recipe) -> None:
     with _loader(recipe) as loader:
@@ -308,3 +325,10 @@ def test_a_trainer_that_holds_batches_resumes_with_the_first_it_has_not_trained_
         state = json_copy(loader.state_dict(lag=2))
         loader.load_state_dict(state)
         assert _take(loader, 1) == _expected(KNOWN, 0)[3:4]
+
+
+def test_a_loader_shows_what_users_need_and_nothing_else() -> None:
+    with _loader(KNOWN) as loader:
+        assert {name for name in dir(loader) if not name.startswith("_")} == {
+            "close", "epoch", "load_state_dict", "remaining", "report", "set_epoch", "state_dict", "stats", "step",
+        }  # fmt: skip

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -91,6 +93,20 @@ def test_any_number_of_ranks_resumes_what_any_number_began(
         return
     rest, _ = _resumed(other.pipe(), states[stop], len(whole) - stop - 1, then)
     assert rest == whole[stop + 1 :]
+
+
+@pytest.mark.parametrize("world", [3, 5, 6, 7])
+@pytest.mark.parametrize("lanes", [None, 2, 4])
+def test_ranks_that_do_not_divide_the_batch_resume_what_others_began(world: int, lanes: int | None) -> None:
+    pipe = fragments((7, 20, 13)).shuffle(9).batch(global_size=8, lanes=lanes)
+    whole = [values(step) for step in delivered(loaders(pipe, 2))]
+    begun = loaders(pipe, 2)
+    before = [values(step) for step in islice(delivered(begun), 2)]
+    state = json_copy(begun[0].state_dict())
+    steps = list(delivered(loaders(pipe, world, state)))
+    assert before + [values(step) for step in steps] == whole
+    # Equal within one row.
+    assert all(max(sizes) - min(sizes) <= 1 for sizes in ([len(b["x"]) for b in step] for step in steps))
 
 
 @pytest.mark.parametrize("function", [*KEEPING, *CHANGING])
@@ -227,6 +243,34 @@ def test_the_size_of_a_state_does_not_grow_and_is_below_8_kb(function: str) -> N
     sizes = [len(json.dumps(state)) for state in states]
     assert max(sizes) < 8_192
     assert max(sizes) - min(sizes) < 200
+
+
+@pytest.mark.parametrize("function", ["none", "filter", "flat_map"])
+def test_saving_is_the_same_work_at_any_step(function: str) -> None:
+    recipe = Recipe(parts=((1500, 900),), window=16, function=function, batch=8, lanes=4)
+    (loader,) = loaders(recipe.pipe(), 1)
+    work: list[int] = []
+    with loader:
+        for _ in loader:
+            work.append(_calls(loader.state_dict))
+    assert len(work) > 100
+    assert max(work) < 1.1 * min(work)
+
+
+def _calls(act: Callable[[], object]) -> int:
+    """How many functions this thread calls meanwhile."""
+    found = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal found
+        found += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return found
 
 
 @pytest.mark.parametrize("function", ["none", "batched", "filter", "flat_map"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -170,9 +172,16 @@ class TestWhatNoSpecCanHold:
             flow.read("data.parquet").filter(test_a_spec_of_plain_data_needs_no_file).to_spec()
         assert "module of its own" in caught.value.hint
 
-    def test_credentials(self) -> None:
-        pipe = flow.read("data.parquet", storage_options={"client": {"x": 1}, "secret": "s"})
-        with pytest.raises(flow.PlanError, match="credential") as caught:
+    @pytest.mark.parametrize(
+        ("options", "place"),
+        [
+            ({"client": {"x": 1}, "secret": "s"}, "['secret']"),
+            ({"client": {"x": 1, "token": "s"}}, "['client']['token']"),
+        ],
+    )
+    def test_credentials(self, options: dict[str, Any], place: str) -> None:
+        pipe = flow.read("data.parquet", storage_options=options)
+        with pytest.raises(flow.PlanError, match=re.escape(f"storage_options{place} looks like")) as caught:
             pipe.to_spec()
         assert "environment" in caught.value.hint
         # The value itself must not come into a log.

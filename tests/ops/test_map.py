@@ -126,6 +126,37 @@ def test_a_batched_function_gets_fixed_blocks_of_a_window(window: Any, size: int
     assert sorted(map(len, alone)) == sorted(want)
 
 
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_batched_function_behind_flat_map_gets_at_most_its_number_of_rows(shuffled: bool) -> None:
+    def several(row: Row) -> list[Row]:
+        return [{"x": 10 * int(row["x"]) + copy} for copy in range(int(row["x"]) % 7)]
+
+    def mark(columns: Row, rng: np.random.Generator) -> Row:
+        return {"x": columns["x"], "block": np.full(len(columns["x"]), rng.integers(1 << 60))}
+
+    def blocks(threads: int) -> list[list[int]]:
+        pipe = numbers(40).flat_map(several, schema={"x": "int64"})
+        pipe = pipe.shuffle(40) if shuffled else pipe
+        pipe = pipe.map(
+            mark, batched=True, batch_size=4, rng=True, schema={"x": "int64", "block": "int64"}
+        ).batch(4, remainder="keep")
+        with pipe.loader(output="numpy", threads=threads) as loader:
+            pairs = [
+                pair
+                for batch in loader
+                for pair in zip(batch["x"].tolist(), batch["block"].tolist(), strict=True)
+            ]
+        return [[x for x, _ in group] for _, group in groupby(pairs, key=lambda pair: pair[1])]
+
+    found = blocks(1)
+    assert sum(map(len, found)) == sum(number % 7 for number in range(40))
+    assert max(map(len, found)) == 4
+    assert blocks(3) == found
+    if not shuffled:
+        # Of 4 rows each that are read, whatever became of them.
+        assert found[:4] == [[10, 20, 21, 30], [31, 32], [40, 41, 42, 43], [50, 51, 52, 53]]
+
+
 def test_a_batched_function_gets_arrays_or_lists_of_values() -> None:
     seen: list[Row] = []
 

@@ -12,7 +12,6 @@ from gathered import numbers, values
 
 import dataflow as flow
 from dataflow.errors import PlanError
-from dataflow.ops.shuffle import parse_bytes
 
 
 @pytest.mark.parametrize("window", [1, 7, 64, 10_000, "1KB", "64MB", "full"])
@@ -44,14 +43,6 @@ def test_what_is_no_window_is_a_plan_error_when_written(window: Any) -> None:
     with pytest.raises(PlanError) as caught:
         numbers().shuffle(window)
     assert caught.value.hint
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("1", 1), ("64MB", 64_000_000), ("1.5 GiB", 3 << 29), ("2kb", 2000), ("3 KiB", 3072)],
-)
-def test_sizes_are_read_as_people_write_them(text: str, size: int) -> None:
-    assert parse_bytes(text, "window") == size
 
 
 def test_clustered_data_are_mixed_by_a_window_over_many_fragments(tmp_path: Any) -> None:

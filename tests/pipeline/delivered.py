@@ -114,7 +114,7 @@ def _parquet(folder: Path) -> flow.Pipeline:
 
 def _arrow_file(folder: Path) -> flow.Pipeline:
     table = _table()
-    with pa.ipc.new_file(folder / "a.arrow", table.schema) as out:
+    with pa.ipc.new_file(str(folder / "a.arrow"), table.schema) as out:
         for start, rows in ((0, 5), (5, 11), (16, 25)):
             out.write_table(table.slice(start, rows))
     return flow.read(folder / "a.arrow")
@@ -122,7 +122,7 @@ def _arrow_file(folder: Path) -> flow.Pipeline:
 
 def _arrow_stream(folder: Path) -> flow.Pipeline:
     table = _table()
-    with pa.ipc.new_stream(folder / "a.arrows", table.schema) as out:
+    with pa.ipc.new_stream(str(folder / "a.arrows"), table.schema) as out:
         for start, rows in ((0, 5), (5, 11), (16, 25)):
             out.write_table(table.slice(start, rows))
     return flow.read(folder / "a.arrows")

@@ -41,7 +41,7 @@ KINDS: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.list_(pa.list_(pa.int32(), 2), 2): st.lists(
         st.lists(st.integers(-9, 9), min_size=2, max_size=2), min_size=2, max_size=2
     ),
-    pa.struct({"a": pa.int32(), "b": pa.list_(pa.string())}): st.fixed_dictionaries(
+    pa.struct([pa.field("a", pa.int32()), pa.field("b", pa.list_(pa.string()))]): st.fixed_dictionaries(
         {"a": st.integers(0, 9), "b": st.lists(st.text(max_size=2), max_size=2)}
     ),
     pa.map_(pa.string(), pa.int8()): st.lists(st.tuples(st.text(max_size=2), st.integers(0, 9)), max_size=2),
@@ -77,7 +77,7 @@ def check(got: pa.Table, want: pa.Table) -> None:
     assert got.schema.names == want.schema.names
     assert got.schema.types == want.schema.types
     order = np.argsort(got.column(0).to_numpy(), kind="stable")
-    assert got.take(pa.array(order)).to_pylist() == want.to_pylist()
+    assert got.take(order).to_pylist() == want.to_pylist()
 
 
 @settings(max_examples=25)
@@ -100,7 +100,7 @@ def test_any_table_in_parquet(table: pa.Table, data: Draw) -> None:
 def test_any_table_in_an_arrow_file(table: pa.Table, data: Draw) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.arrow"
-        with pa.ipc.new_file(path, table.schema) as out:
+        with pa.ipc.new_file(str(path), table.schema) as out:
             out.write_table(table)
         check(delivered(flow.read(path), data), table)
 

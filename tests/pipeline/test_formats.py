@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 import pytest
@@ -12,7 +13,7 @@ from delivered import FORMATS, ROWS, arrow, ids, numpy, plain, rows_then_rest, t
 import dataflow as flow
 from dataflow import PlanError
 
-WANTED = [{"number": i, "text": f"row {i}"} for i in range(ROWS)]
+WANTED: list[dict[str, Any]] = [{"number": i, "text": f"row {i}"} for i in range(ROWS)]
 FILES = [name for name in FORMATS if not name.startswith("from_")]
 # A folder has no columns but path and bytes, and its rows come from a function here.
 WITH_COLUMNS = [name for name in FORMATS if name != "folder"]
@@ -63,6 +64,27 @@ def test_a_shuffled_epoch_stopped_anywhere_and_restored_is_the_whole_epoch(
 
 
 @each_format
+@pytest.mark.parametrize("by", ["terms", "function"])
+def test_a_filtered_epoch_stopped_anywhere_and_restored_is_the_whole_epoch(
+    make: Make, by: str, tmp_path: Path
+) -> None:
+    rows = make(tmp_path)
+    wanted = [n for n in range(ROWS) if n % 3]
+    kept = (
+        rows.filter([("number", "in", wanted)])
+        if by == "terms"
+        else rows.filter(lambda row: row["number"] % 3 > 0)
+    )
+    pipe = kept.batch(2, remainder="keep")
+    with pipe.loader(output="numpy", ids=True) as loader:
+        whole = [plain(batch) for batch in loader]
+    assert ids(whole) == wanted
+    for stop in range(len(whole)):
+        begun, rest = rows_then_rest(pipe, stop)
+        assert begun + rest == whole
+
+
+@each_format
 def test_two_ranks_share_what_one_has(make: Make, tmp_path: Path) -> None:
     pipe = make(tmp_path).shuffle(8).seed(5).batch(global_size=6, lanes=2, remainder="pad")
     with pipe.loader(output="numpy", ids=True) as loader:
@@ -100,7 +122,11 @@ def test_columns_of_read_are_honoured_in_every_file_format(name: str, tmp_path: 
 def test_a_filter_by_expression_terms_or_function_keeps_the_same_rows(make: Make, tmp_path: Path) -> None:
     pipe = make(tmp_path)
     wanted = [row for row in WANTED if row["number"] % 10 > 6 or row["text"] == "row 2"]
-    by_terms = pipe.filter([[("number", "in", [r["number"] for r in wanted])], [("text", "=", "row 2")]])
+    terms: list[list[tuple[str, str, object]]] = [
+        [("number", "in", [row["number"] for row in wanted])],
+        [("text", "=", "row 2")],
+    ]
+    by_terms = pipe.filter(terms)
     by_function = pipe.filter(lambda row: row["number"] % 10 > 6 or row["text"] == "row 2")
     number = pc.field("number")
     by_expression = pipe.filter(((number - number / 10 * 10) > 6) | (pc.field("text") == "row 2"))

@@ -49,7 +49,7 @@ def kind_of(name: str) -> pa.DataType:
 def test_a_number_keeps_its_type_and_value(
     source: Callable[[Path, pa.Table], flow.Pipeline], name: str, size: int, tmp_path: Path
 ) -> None:
-    column = pa.array(NUMBERS[name], kind_of(name))
+    column: pa.Array[Any] = pa.array(NUMBERS[name], kind_of(name))
     pipe = source(tmp_path, pa.table({"x": column}))
     want = column.to_numpy(zero_copy_only=False)
     got = numpy(pipe, "x", size)
@@ -70,7 +70,7 @@ def test_a_null_among_numbers_is_an_error_or_filled_exactly_with_a_mask(
     name: str, lanes: int, tmp_path: Path
 ) -> None:
     values = [None, *NUMBERS[name][:3], None, *NUMBERS[name][3:], 7, 1]
-    column = pa.array(values, kind_of(name))
+    column: pa.Array[Any] = pa.array(values, kind_of(name))
     # The first and the second row group have nulls, the third has none.
     pipe = flow.read(parquet(tmp_path / "a.parquet", {"x": column, "n": range(9)}, group=3))
     with pytest.raises(DataError, match=r"'x' has 1 nulls \(first in sample 0:0\)") as caught:
@@ -195,9 +195,10 @@ def test_functions_and_filters_see_times_whether_or_not_there_are_nulls(tmp_path
         arrow(mapped)
         kinds = {type(np.datetime64(value, "us").item()) for value in seen if value is not None}
         assert kinds == {datetime}
-        assert [str(value).replace("T", " ")[:10] for value in seen if value is not None] == [
+        # The next epoch may have been begun.
+        assert {str(value).replace("T", " ")[:10] for value in seen if value is not None} == {
             str(value.date()) for value in values if value is not None
-        ]
+        }
 
 
 def test_nulls_among_times_are_refused_and_filled_in_the_same_unit(tmp_path: Path) -> None:

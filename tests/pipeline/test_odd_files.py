@@ -54,7 +54,7 @@ def test_files_of_no_rows_are_passed_over(tmp_path: Path) -> None:
     assert pipe[2] == {"x": 3}
     for suffix, make in (("arrow", pa.ipc.new_file), ("arrows", pa.ipc.new_stream)):
         for number, table in ((1, empty), (2, pa.table({"x": [1, 2, 3]})), (3, empty)):
-            with make(tmp_path / f"{number}.{suffix}", table.schema) as out:
+            with make(str(tmp_path / f"{number}.{suffix}"), table.schema) as out:
                 out.write_table(table)
         assert numpy(flow.read(tmp_path / f"*.{suffix}"), "x").tolist() == [1, 2, 3]
     tar(tmp_path / "1.tar", [])

@@ -146,9 +146,10 @@ def test_fixed_size_lists_and_tensors_are_one_array(tmp_path: Path) -> None:
 
 
 def test_fixed_shapes_with_nulls_are_refused_filled_and_kept(tmp_path: Path) -> None:
-    column = pa.array([[1, 2], None, [3, 4], [5, 6], [7, 8]], pa.list_(pa.int64(), 2))
+    values = [[1, 2], None, [3, 4], [5, 6], [7, 8]]
+    column = pa.array(values, pa.list_(pa.int64(), 2))
     pipe = flow.read(parquet(tmp_path / "a.parquet", {"v": column}, 2))
-    assert arrow(pipe, 2)["v"].to_pylist() == column.to_pylist()
+    assert arrow(pipe, 2)["v"].to_pylist() == values
     with pytest.raises(DataError, match="column 'v' has"):
         torch_of(pipe, "v")
     filled = pipe.nulls("v", value=-1, mask=True)
@@ -158,11 +159,12 @@ def test_fixed_shapes_with_nulls_are_refused_filled_and_kept(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("lanes", [1, 2])
 def test_nulls_inside_fixed_shapes_are_refused_and_kept(lanes: int) -> None:
-    column = pa.array([[1, 2], [None, 3], [3, 4], [5, 6]], pa.list_(pa.int64(), 2))
+    values = [[1, 2], [None, 3], [3, 4], [5, 6]]
+    column = pa.array(values, pa.list_(pa.int64(), 2))
     pipe = flow.from_arrow(pa.table({"v": column, "n": range(4)}))
     with pipe.batch(2, lanes=lanes).loader(output="arrow") as loader:
         rows = [row for batch in loader for row in batch.to_pylist()]
-    assert sorted((row["n"], row["v"]) for row in rows) == list(enumerate(column.to_pylist()))
+    assert sorted((row["n"], row["v"]) for row in rows) == list(enumerate(values))
     with pytest.raises(DataError, match="null"):
         torch_of(pipe, "v")
 
@@ -190,13 +192,14 @@ def test_structs_maps_and_lists_of_them_are_whole(tmp_path: Path) -> None:
         {"s": None, "m": None, "l": None, "t": None},
         {"s": {"a": 4, "b": {"c": []}}, "m": [("k", 2), ("j", None)], "l": [{"q": 3}], "t": [["d"]]},
     ]  # fmt: skip
+    inner = pa.struct([("c", pa.list_(pa.string()))])
     schema = pa.schema(
-        {
-            "s": pa.struct({"a": pa.int64(), "b": pa.struct({"c": pa.list_(pa.string())})}),
-            "m": pa.map_(pa.string(), pa.int32()),
-            "l": pa.list_(pa.struct({"q": pa.int8()})),
-            "t": pa.list_(pa.list_(pa.string())),
-        }
+        [
+            pa.field("s", pa.struct([pa.field("a", pa.int64()), pa.field("b", inner)])),
+            pa.field("m", pa.map_(pa.string(), pa.int32())),
+            pa.field("l", pa.list_(pa.struct([("q", pa.int8())]))),
+            pa.field("t", pa.list_(pa.list_(pa.string()))),
+        ]
     )
     table = pa.Table.from_pylist(rows, schema=schema)
     for pipe in (flow.from_arrow(table), flow.read(parquet(tmp_path / "a.parquet", table, 2))):
@@ -216,7 +219,7 @@ TEXTS = ["a", "", "ü𝄞", "d" * 1000, "e"]
     "kind",
     [
         pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view(),
-        pa.list_(pa.string_view()), pa.struct({"a": pa.string_view()}),
+        pa.list_(pa.string_view()), pa.struct([("a", pa.string_view())]),
     ],
     ids=str,
 )  # fmt: skip
@@ -257,14 +260,14 @@ def test_a_function_sees_calendar_intervals() -> None:
 
 @pytest.mark.parametrize("lanes", [1, 2])
 def test_dictionary_text_whose_dictionaries_differ_comes_as_its_values(lanes: int, tmp_path: Path) -> None:
-    parts = [["a", "b", "a"], ["c", "a", None], ["b", "b", "d"]]
+    parts: list[list[str | None]] = [["a", "b", "a"], ["c", "a", None], ["b", "b", "d"]]
     table = pa.concat_tables(
         pa.table({"s": pa.array(part).dictionary_encode(), "n": range(3 * k, 3 * k + 3)})
         for k, part in enumerate(parts)
     )
     wanted = list(chain(*parts))
     parquet(tmp_path / "a.parquet", table, 3)
-    with pa.ipc.new_stream(tmp_path / "a.arrows", table.schema) as out:
+    with pa.ipc.new_stream(str(tmp_path / "a.arrows"), table.schema) as out:
         out.write_table(table)
     for pipe in (flow.from_arrow(table), flow.read(tmp_path / "a.parquet"), flow.read(tmp_path / "a.arrows")):
         assert torch_of(pipe, "s", 4) == wanted

@@ -18,7 +18,15 @@ from delivered import FORMATS, ROWS, arrow, ids, numpy, parquet, rows_then_rest
 from fsspec import AbstractFileSystem
 
 import dataflow as flow
+from connectors.retry import SystemClock
 from dataflow import ConnectorError, DataError, DataflowError, MissingExtraError
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that fails is asked again at once."""
+    monkeypatch.setattr(SystemClock, "wait", lambda self, seconds, stop: stop.is_set())
+
 
 ODD = [
     "a#b",
@@ -133,7 +141,7 @@ def test_an_index_kept_in_a_remote_folder_is_used_by_another_machine(
     assert numpy(flow.read(url, index=place), "number").tolist() == list(range(ROWS))
 
 
-class Failing(AbstractFileSystem):
+class Failing(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
     """A store of one folder that fails the next `failures` opens."""
 
     protocol = "failing"

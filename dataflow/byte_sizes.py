@@ -1,0 +1,23 @@
+"""Sizes in bytes as people write them."""
+
+from __future__ import annotations
+
+import re
+
+from dataflow.errors import PlanError
+
+__all__ = ["parse_bytes"]
+
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+
+
+def parse_bytes(text: str, what: str) -> int:
+    """A size as "64MB", "1.5 GiB" or "4096" in bytes; `what` is the argument that has it.
+
+    Raises:
+        PlanError: the text is no size over 0.
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKmMgG]?i?[bB]?)\s*", text)
+    if match is None or match[2].lower() not in _UNITS or float(match[1]) <= 0:
+        raise PlanError(f"{what}={text!r} is no size.", hint="write it as '64MB' or '1GiB'")
+    return int(float(match[1]) * _UNITS[match[2].lower()])

@@ -1,0 +1,101 @@
+"""Which setup each epoch has: one for all, or from the epoch on in which new files join another."""
+
+from __future__ import annotations
+
+import logging
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import cast
+
+from connectors.contract import Json
+from dataflow.errors import DataError, PlanError
+from dataflow.execute.setup import Setup, make_setup
+from dataflow.graph.node import Node, walk
+from dataflow.index.cache import find_files, keep_files
+from dataflow.index.identity import Resumed, compare
+from dataflow.options import LoaderOptions, World
+
+__all__ = ["Course", "resume"]
+
+logger = logging.getLogger("dataflow.execute")
+
+
+@dataclass(frozen=True)
+class Course:
+    """`now` is the setup of the epochs in front of epoch `joins`, `later` that from it on."""
+
+    now: Setup
+    later: Setup
+    joins: int
+
+    @classmethod
+    def steady(cls, setup: Setup) -> Course:
+        """One setup for all epochs."""
+        return cls(setup, setup, 0)
+
+    def at(self, epoch: int) -> Setup:
+        """The setup of an epoch."""
+        return self.now if epoch < self.joins else self.later
+
+    def until(self, epoch: int) -> int | None:
+        """The first epoch behind this one that has another setup, None where none has."""
+        return self.joins if epoch < self.joins else None
+
+
+def resume(
+    node: Node, seed: int, options: LoaderOptions, world: World, state: Mapping[str, Json], *, new_files: bool
+) -> Course:
+    """The course of a run that goes on from a state; `new_files` join at the next epoch that begins.
+
+    States of later epochs name the index with these files, so it is kept for the next resume.
+
+    Raises:
+        PlanError: the state is of another pipeline, or steps, sizes or memory do not fit, new files included.
+        DataError: files are gone or changed, or new ones would change the rows of the old ones.
+    """
+    sources = _resumed(node, state, new_files=new_files)
+    make = partial(make_setup, node, seed, options, world, state)
+    epoch, step = cast(int, state["epoch"]), cast(int, state["step"])
+    later = {key: source.later for key, source in sources.items()}
+    if not step or all(source.later is source.now for source in sources.values()):
+        return Course.steady(make(later))
+    now = make({key: source.now for key, source in sources.items()})
+    return Course(now, make(later), epoch + 1)
+
+
+def _resumed(node: Node, state: Mapping[str, Json], *, new_files: bool) -> dict[int, Resumed]:
+    """Each source as the state has it and as later epochs do, by its id()."""
+    sources = list({id(step.source): step.source for step in walk(node) if step.source is not None}.values())
+    saved: list[Mapping[str, Json]] = state["sources"]  # type: ignore[assignment]
+    if len(saved) != len(sources):
+        raise PlanError(
+            f"the state has {len(saved)} sources, and the pipeline {len(sources)}.",
+            hint="use the pipeline that saved it",
+        )
+    found = {}
+    for source, was in zip(sources, saved, strict=True):
+        at, options = getattr(source, "index_url", None), getattr(source, "storage_options", None)
+        lookup = partial(find_files, index=at, storage_options=options)
+        resumed = compare(was, source.index, lookup, new_files=new_files)
+        if resumed.later is not resumed.now:
+            _refuse_shifted(resumed)
+            keep_files(resumed.later, at=at, storage_options=options)
+            more = len(resumed.later.files) - len(resumed.now.files)
+            logger.info("source %r has %d new files, which join at the next epoch", resumed.now.name, more)
+        found[id(source)] = resumed
+    return found
+
+
+def _refuse_shifted(source: Resumed) -> None:
+    """What a connector found in all files together must hold for the old ones still: their rows depend on it."""
+    for key, was in source.now.meta.items():
+        then = source.later.meta.get(key)
+        grown = isinstance(was, list) and isinstance(then, list) and then[: len(was)] == was
+        if then != was and not grown:
+            raise DataError(
+                f"the new files of source {source.now.name!r} change the rows of the old ones: "
+                f"{key} would be {reprlib.repr(then)}, and is {reprlib.repr(was)}.",
+                hint=f"give {key}= to the format so that it stays, or leave the new files out",
+            )

@@ -1,0 +1,55 @@
+"""What must be in memory at once on a rank, beside what it may take by default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dataflow.execute.compile import Plan
+from dataflow.execute.outline.wording import counted, megabytes
+from dataflow.execute.pools import available_cores
+from dataflow.execute.setup import resident, sized
+from dataflow.options import LoaderOptions, World, default_memory_limit
+from dataflow.order.batches import Batching
+
+__all__ = ["MemoryFacts", "memory_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryFacts:
+    """Bytes that windows, read-ahead and all else take on a rank, and `memory_limit` and threads by default."""
+
+    lanes: int
+    window_rows: int
+    row_bytes: float
+    overhead_bytes: int
+    resident_bytes: int
+    default_memory_limit: int
+    default_threads: int
+
+    def lines(self) -> list[str]:
+        """One fact a line."""
+        lanes, rows = counted(self.lanes, "lane"), counted(self.window_rows, "row")
+        lines = [
+            f"resident on a rank: {megabytes(self.resident_bytes)}",
+            f"  windows of {lanes} at most and one ahead, each {rows} of {self.row_bytes:,.0f} bytes",
+            f"  {megabytes(self.overhead_bytes)} beside them: {counted(self.default_threads, 'thread')}, allocators",
+            f"memory_limit: {megabytes(self.default_memory_limit)} by default",
+        ]
+        if self.resident_bytes > self.default_memory_limit:
+            lines.append("  too little: a smaller window, fewer lanes, or a larger memory_limit is needed")
+        return lines
+
+
+def memory_of(plan: Plan, batching: Batching, world: World) -> MemoryFacts:
+    """What a loader with default options needs."""
+    options = LoaderOptions(memory_limit=default_memory_limit(), threads=available_cores())
+    need = resident(sized(plan, batching, None, world, options, {}))
+    return MemoryFacts(
+        lanes=need.lanes,
+        window_rows=need.window_rows,
+        row_bytes=need.row_bytes,
+        overhead_bytes=need.overhead_bytes,
+        resident_bytes=round(need.bytes),
+        default_memory_limit=options.memory_limit,
+        default_threads=options.threads,
+    )

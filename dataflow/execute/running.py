@@ -1,0 +1,196 @@
+"""What runs while a loader is iterated: its threads, its memory, and the batches that they make ahead."""
+
+from __future__ import annotations
+
+import atexit
+import weakref
+from collections import deque
+from collections.abc import Generator, Mapping
+from concurrent.futures import Future
+from contextlib import closing
+from typing import NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from connectors.contract import Json
+from dataflow.execute.agree import Alone, Gathers, Ranks, Together
+from dataflow.execute.ahead import Ahead
+from dataflow.execute.assemble import HostBatch
+from dataflow.execute.buffers import ArrowUse, BufferPool
+from dataflow.execute.dealt import DealtDriver, DealtPlace
+from dataflow.execute.job import Bench
+from dataflow.execute.known import KnownDriver, Made
+from dataflow.execute.mended import Mended
+from dataflow.execute.metrics import Meters
+from dataflow.execute.operate import Operators
+from dataflow.execute.pools import ThreadPools
+from dataflow.execute.position import Place
+from dataflow.execute.replace import REPLACED_BY, Replacer
+from dataflow.execute.row_names import place_finder
+from dataflow.execute.setup import Setup
+from dataflow.execute.streams import OpenStreams
+from dataflow.graph.block import BadSample
+
+__all__ = ["Running", "Taken"]
+
+_RANGE_BYTES = 2 << 20
+
+
+class Taken(NamedTuple):
+    """One batch of one rank, the epoch and step that it is, and what a state keeps behind it."""
+
+    batch: HostBatch
+    epoch: int
+    step: int
+    after: Mapping[str, Json] | None
+    last: bool  # of its epoch
+
+    def place_behind(self, errors: int) -> Place:
+        """The place of the batch that follows, with the bad rows counted so far."""
+        if self.last:
+            return Place(self.epoch + 1, 0, None, errors)
+        return Place(self.epoch, self.step + 1, self.after, errors)
+
+
+class Running:
+    """Gives the batches of one rank from a place on; `at` is the epoch and step of the next one.
+
+    Args:
+        until: the epoch that another setup runs, so that this one stops in front of it; None for no end.
+        gathers: what ranks exchange numbers over, None for a rank that runs all lanes.
+    """
+
+    def __init__(
+        self, setup: Setup, meters: Meters, place: Place, until: int | None, gathers: Gathers | None
+    ) -> None:
+        self.setup, self.at = setup, (place.epoch, place.step)
+        self._meters = meters
+        plan = setup.plan
+        remote = any(not source.index.store.is_local for source in plan.sources)
+        self._pools = ThreadPools(setup.options.threads, remote=remote)
+        self._streams = OpenStreams(setup.slice_bytes, limit=2 * setup.batching.lanes + 2)
+        self._memory = BufferPool(setup.pace.limit_bytes)
+        self._mended = Mended(plan.stream)
+        self._ranks: Ranks | None = None
+        if setup.steps is None:
+            lanes = setup.batching.lanes
+            self._ranks = Alone() if gathers is None else Together(gathers, setup.world.size, lanes)
+        self._last: list[BadSample] = []
+        self._made: Made | None = None
+        self._batches: deque[HostBatch] = deque()
+        self._ahead = Ahead(_up_to(until, self._driver(place, until)), self._let_go)
+        _OPEN.add(self)
+
+    def _bench(self) -> Bench:
+        setup, plan, options = self.setup, self.setup.plan, self.setup.options
+        return Bench(
+            program=plan.program, stream=plan.stream, seed=plan.seed, pools=self._pools,
+            operators=Operators(self._pools, setup.output_bytes), arrow=ArrowUse(setup.reader_bytes),
+            memory=self._memory, streams=self._streams, meters=self._meters,
+            range_rows=max(1, min(1024, int(_RANGE_BYTES / plan.row_bytes))),
+            tolerant=options.errors.on_error != "raise", place=place_finder(plan.indexes), last=self._last,
+        )  # fmt: skip
+
+    def _driver(self, place: Place, until: int | None) -> Generator[Made, None, None]:
+        setup, bench = self.setup, self._bench()
+        mend = Replacer(bench, self._mended.note) if setup.options.errors.on_error == "replace" else None
+        rank, world = setup.world.rank, setup.world.size
+        if setup.steps is not None:
+            known = KnownDriver(bench, setup.order, setup.steps, rank, world, setup.pace, mend, until)
+            return known.run(place.epoch, place.step)
+        assert self._ranks is not None
+        dealt = DealtDriver(bench, setup.order, setup.batching, rank, world, setup.pace, mend, self._ranks)
+        lanes = setup.batching.lanes
+        at = DealtPlace.start(lanes) if place.after is None else DealtPlace.from_state(place.after, lanes)
+        return dealt.run(place.epoch, place.step, at)
+
+    def take(self) -> Taken | None:
+        """The next batch of the epoch that this is in; waits for it. None where the epoch has no further one.
+
+        Raises:
+            DataflowError: what making it raised.
+        """
+        epoch, step = self.at
+        while not self._batches:
+            made = self._ahead.get() if self._ahead.ready else self._waited()
+            if not made.ends_epoch:
+                self._made = made
+                self._batches.extend(
+                    made.batches.result() if isinstance(made.batches, Future) else made.batches
+                )
+            elif made.epoch == epoch:
+                self.at = (epoch + 1, 0)
+                return None
+            # Else it is the mark of the epoch before, whose last batch was the last one asked for.
+        assert self._made is not None
+        batch = _split_off(self._batches.popleft())
+        batch = batch.with_bad((*batch.bad, *self._mended.found_in(epoch, batch)))
+        steps = self.setup.steps
+        last = bool(self._made.last) if steps is None else step + 1 == steps.count
+        self.at = (epoch + 1, 0) if last else (epoch, step + 1)
+        return Taken(batch, epoch, step, self._made.after, last)
+
+    def bad_row(self, error: BaseException) -> BadSample | None:
+        """The bad row that has ended this run with its error; None where something else has."""
+        return next((bad for bad in self._last if bad.error is error), None)
+
+    def _waited(self) -> Made:
+        with self._meters.waiting("deliver"):
+            return self._ahead.get()
+
+    def _let_go(self) -> None:
+        """What the driver's thread does last."""
+        self._pools.close()
+        self._streams.close()
+        self._memory.close()
+        pa.default_memory_pool().release_unused()
+
+    def abandon(self) -> None:
+        """Tell all threads to end, and wait for none. Takes no lock, so that a finalizer may call it."""
+        self._ahead.abandon()
+        if self._ranks is not None:
+            self._ranks.abandon()
+
+    def close(self) -> None:
+        """End all threads; may be called twice."""
+        _OPEN.discard(self)
+        self.abandon()
+        if self._ranks is not None:
+            self._ranks.close()
+        self._pools.close()
+        self._ahead.join()
+        # Their errors know the frames that they went through, and those this.
+        self._last.clear()
+
+
+# Those that still run when the interpreter ends: their driver must not outlive it.
+_OPEN: weakref.WeakSet[Running] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for running in list(_OPEN):
+        running.close()
+
+
+def _up_to(epoch: int | None, driver: Generator[Made, None, None]) -> Generator[Made, None, None]:
+    """What a driver makes in front of an epoch, then the mark of that end as often as it is asked for.
+
+    A driver that ended there would take with it the batches that are still in the making.
+    """
+    with closing(driver):
+        for made in driver:
+            yield made
+            while made.ends_epoch and made.epoch + 1 == epoch:
+                yield made
+
+
+def _split_off(batch: HostBatch) -> HostBatch:
+    """The column that says which rows were replaced, as a field of the batch."""
+    if REPLACED_BY not in batch.columns:
+        return batch
+    columns = dict(batch.columns)
+    replaced = cast(npt.NDArray[np.int64], columns.pop(REPLACED_BY))
+    return HostBatch(columns, batch.ids, batch.owned, batch.valid, replaced, batch.bad)

@@ -1,0 +1,62 @@
+"""The thread that works ahead: what it handed out before an error is delivered, however long it takes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from dataflow.execute.ahead import Ahead
+from dataflow.execute.assemble import HostBatch
+from dataflow.execute.known import Made
+
+
+def test_batches_in_the_making_in_front_of_an_error_are_finished_before_the_pools_end() -> None:
+    pool, gate, ended = ThreadPoolExecutor(1), threading.Event(), threading.Event()
+
+    def end() -> None:
+        ended.set()
+        pool.shutdown(cancel_futures=True)
+
+    def driver() -> Generator[Made, None, None]:
+        pool.submit(gate.wait)
+        for step in range(2):
+            future: Future[list[HostBatch]] = pool.submit(list)
+            yield Made(0, step, future)
+        raise ValueError("bad row")
+
+    ahead = Ahead(driver(), end)
+    made = [ahead.get(), ahead.get()]
+    with pytest.raises(ValueError, match="bad row"):
+        ahead.get()
+    assert not ended.is_set()
+    gate.set()
+    for one in made:
+        assert isinstance(one.batches, Future)
+        assert one.batches.result() == []
+    ahead.join()
+    assert ended.is_set()
+
+
+def test_a_loader_that_is_closed_meanwhile_waits_for_none_of_them() -> None:
+    pool, gate, raised = ThreadPoolExecutor(1), threading.Event(), threading.Event()
+
+    def driver() -> Generator[Made, None, None]:
+        pool.submit(gate.wait)
+        future: Future[list[HostBatch]] = pool.submit(list)
+        yield Made(0, 0, future)
+        raised.set()
+        raise ValueError("bad row")
+
+    ahead = Ahead(driver(), lambda: None)
+    made = ahead.get()
+    assert raised.wait(60)
+    ahead.abandon()
+    pool.shutdown(wait=False, cancel_futures=True)
+    ahead.join()
+    assert isinstance(made.batches, Future)
+    assert made.batches.cancelled()
+    gate.set()
+    pool.shutdown()

@@ -37,11 +37,6 @@ class Listing:
     root: str
     files: tuple[FileInfo, ...]
 
-    def names(self) -> list[str]:
-        """The file names relative to `root`: what identifies them when a run is resumed."""
-        skip = len(self.root.rstrip("/")) + 1 if self.root else 0
-        return [info.path[skip:] for info in self.files]
-
 
 def resolve(url: Url | Sequence[Url], storage_options: Mapping[str, Json] | None = None) -> Listing:
     """List the files that a URL, or a list of them, stands for.

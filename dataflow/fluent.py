@@ -193,7 +193,13 @@ class Pipeline(PipelineBase):
         return ask.count(self.node, self.seed_value or 0)
 
     def counted(self) -> Pipeline:
-        """The same pipeline, its filters by function evaluated in one pass beforehand: lengths are known."""
+        """The same pipeline, its filters by function evaluated beforehand: lengths are known.
+
+        That is one pass, run when something first needs it, and shared by all that is made of this pipeline.
+
+        Raises:
+            PlanError: a filter stands behind a random operator, or one that makes several rows of one.
+        """
         return Pipeline(ask.counted(self.node), seed_value=self.seed_value)
 
     def shuffle_quality(self) -> Quality:

@@ -1,6 +1,6 @@
 """Five million small rows: beside a DataLoader, and what a batch costs beyond reading its rows.
 
-Each side has gone through one epoch before its clock starts.
+Each side has gone through two epochs before its clock starts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rows of 512 tokens from Parquet, shuffled in windows: beside plain reading and beside a DataLoader.
 
-The bars are for epochs behind the first; how the first one goes is shown beside them.
+The bars are for epochs behind the first two; how the first goes is shown beside them.
 """
 
 from __future__ import annotations

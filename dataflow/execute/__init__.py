@@ -3,7 +3,10 @@
 Read in this order:
 
     compile.py    a pipeline becomes a Plan: sources, stream, operators, batch
-    selection.py  filters on columns become bitmaps
+    selection.py  which rows a filter keeps, found in one pass beforehand
+    passes.py     what passes have found, kept as long as the pipeline
+    sample.py     rows in file order, on the caller's own thread
+    ask.py        questions that run a pipeline: how many rows, which row, how well mixed
     program.py    the operators below `batch`, as one function of a range of a window
     gather.py     reading a window: spans of fragments, scattered into delivery order
     job.py        one window on its way: read, then operated on
@@ -25,6 +28,7 @@ Read in this order:
     replace.py    bad rows: another row of the window in their place
     mended.py     bad rows that were replaced, until their batch is delivered
     quarantine.py the file that lists bad rows
+    row_names.py  the file and the row in it of a sample id
     metrics.py    counters of every stage
     trace.py      spans of every stage on one timeline
     remainder.py  the line in the log about rows that are left out

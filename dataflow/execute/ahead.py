@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
@@ -42,8 +41,8 @@ class Ahead:
         self._room: SimpleQueue[None] = SimpleQueue()
         for _ in range(_DEPTH):
             self._room.put(None)
-        # Of those that may not have been taken: the ones that lie ready, and one that the consumer waits for.
-        self._making: deque[Future[list[HostBatch]]] = deque(maxlen=_DEPTH + 1)
+        # None that is done: it would keep its windows in memory.
+        self._making: set[Future[list[HostBatch]]] = set()
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="dataflow-driver", daemon=True)
         self._thread.start()
@@ -55,7 +54,8 @@ class Ahead:
             while not self._closed:
                 made = next(self._driver)
                 if isinstance(made.batches, Future):
-                    self._making.append(made.batches)
+                    self._making.add(made.batches)
+                    made.batches.add_done_callback(self._making.discard)
                 self._made.put(made)
                 self._room.get()
         except StopIteration:
@@ -73,7 +73,7 @@ class Ahead:
 
     def _finish(self) -> None:
         """Wait for what is in front of an error: it is delivered, so that `at_end` must not end its making."""
-        for future in self._making:
+        for future in tuple(self._making):
             # Not `concurrent.futures.wait`: that never hears of one that is cancelled before it begins.
             with suppress(CancelledError):
                 future.exception()

@@ -125,6 +125,7 @@ def _fresh(size: int) -> mmap.mmap:
 
 
 def _rounded(nbytes: int) -> int:
-    # Steps of a sixteenth of a power of two, so that windows of nearly one size share memory.
-    step = max(_SMALLEST, 1 << max(0, nbytes.bit_length() - 4))
+    # Steps of an eighth of a power of two, so that windows of nearly one size share memory; what a window does not
+    # use of it is never touched.
+    step = max(_SMALLEST, 1 << max(0, nbytes.bit_length() - 3))
     return -(-nbytes // step) * step

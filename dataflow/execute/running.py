@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Generator, Mapping
 from concurrent.futures import Future
 from contextlib import closing
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -116,10 +117,11 @@ class Running:
         while not self._batches:
             made = self._ahead.get() if self._ahead.ready else self._waited()
             if not made.ends_epoch:
-                self._made = made
                 self._batches.extend(
                     made.batches.result() if isinstance(made.batches, Future) else made.batches
                 )
+                # A batch that was delivered is the user's alone.
+                self._made = replace(made, batches=[])
             elif made.epoch == epoch:
                 self.at = (epoch + 1, 0)
                 return None

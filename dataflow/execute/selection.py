@@ -87,9 +87,10 @@ class _Decision:
         error = located(bad[0], self.place)
         if not self.tolerant:
             raise error
-        forget_frames(error)
         keep[[sample.origin for sample in bad]] = True
-        return _Found(keep, error, open=bool(out.bad))
+        kept = stage_error(bad[0].operator, error)
+        forget_frames(kept)
+        return _Found(keep, kept, open=bool(out.bad))
 
     def _selected(self, block: Block) -> Block:
         if not block.rows:

@@ -49,7 +49,6 @@ class Traits:
     kernel: bool = False  # has work to do on blocks (`apply`)
     keeps_rows: bool = True  # row i of the output is row i of the input
     keeps_columns: bool = True  # columns that it does not write pass through
-    row_wise: bool = True  # an output row depends on its own input row only
     random: bool = False
     holds_gil: bool = False
     changes_order: bool = False  # shuffle, repeat

@@ -97,10 +97,6 @@ class FileTable(Sequence[FileInfo]):
         """The name of one file relative to the root."""
         return str(self.names[index].as_py())
 
-    def moved(self, root: str) -> FileTable:
-        """The same files under another root."""
-        return replace(self, root=root)
-
     def take(self, numbers: Int64s) -> FileTable:
         """The files of these numbers, in this order."""
         return FileTable(

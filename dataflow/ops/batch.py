@@ -46,7 +46,7 @@ class Batch(Node):
 
     @property
     def traits(self) -> Traits:
-        return Traits(batches=True, row_wise=False)
+        return Traits(batches=True)
 
     @property
     def batch_sizes(self) -> BatchSizes:

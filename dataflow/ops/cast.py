@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +20,6 @@ from dataflow.graph.registry import register
 __all__ = ["Cast", "data_type", "type_name"]
 
 # The stubs of pyarrow know the members of an array or type only when its class is known statically.
-Kind: TypeAlias = Any
 
 _TENSOR = re.compile(r"(.+)\[(\d+(?:, *\d+)+)\]")
 _PRINTED_TENSOR = re.compile(r"extension<arrow\.fixed_shape_tensor\[value_type=(.+), shape=\[([\d,]+)\]\]>")

@@ -83,7 +83,7 @@ class OutputShuffle(Node):
 
     @property
     def traits(self) -> Traits:
-        return Traits(kernel=True, keeps_rows=False, row_wise=False, whole_window=True)
+        return Traits(kernel=True, keeps_rows=False, whole_window=True)
 
     @property
     def window_size(self) -> int | str:

@@ -70,11 +70,6 @@ class RankShare(NamedTuple):
     slots: Int64s | None
     valid: Bools | None
 
-    @property
-    def rows(self) -> int:
-        """Rows of the rank's batch, padding included."""
-        return sum(p.rows for p in self.parts) if self.slots is None else len(self.slots)
-
 
 class RunPart(NamedTuple):
     """A lane's part in a run of regular steps: step i of it takes `rows` rows from first + i * stride on."""

@@ -41,14 +41,6 @@ class Deal:
             out[np.flatnonzero(self.lengths > level)[:rest]] += 1
         return out
 
-    def turn(self, rows: int) -> int:
-        """The lane whose turn it is after `rows` rows: 0 where a round has just been completed."""
-        level = self._level(rows)
-        rest = rows - int(np.minimum(self.lengths, level).sum())
-        if rest <= 0:
-            return 0
-        return (int(np.flatnonzero(self.lengths > level)[rest - 1]) + 1) % len(self.lengths)
-
     def _level(self, rows: int) -> int:
         """The rounds completed after `rows` rows."""
         passed = int(np.searchsorted(self._dealt, rows, "right"))

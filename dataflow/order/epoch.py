@@ -16,7 +16,7 @@ from dataflow.order.lanes import below, borders, pass_of
 from dataflow.order.philox import Turn
 from dataflow.order.sequence import PassOrder, pass_orders
 from dataflow.order.stream import Stream
-from dataflow.order.windows import Span, Window
+from dataflow.order.windows import Window
 
 __all__ = ["EpochOrder", "HeldPass", "LaneWindow"]
 
@@ -45,12 +45,6 @@ class LaneWindow:
     def stop(self) -> int:
         """The lane's row number behind its last row."""
         return self.start + self.rows
-
-    def spans(self) -> tuple[Span, ...]:
-        """The spans alone, without the permutation of their rows."""
-        held = self.epoch.in_pass(self.pass_number)
-        start = held.start(self.lane) + self.first
-        return held.order.spans(start, start + self.rows)
 
     def resolve(self) -> Window:
         """Spans, order and, of a zip, positions."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["below", "borders", "lane_lengths", "pass_of"]
+__all__ = ["below", "borders", "pass_of"]
 
 Int64s = npt.NDArray[np.int64]
 
@@ -13,11 +13,6 @@ Int64s = npt.NDArray[np.int64]
 def below(number: int, lane: int, lanes: int) -> int:
     """How many numbers g < `number` have g mod lanes = lane."""
     return (number + lanes - 1 - lane) // lanes
-
-
-def lane_lengths(total: int, lanes: int) -> tuple[int, ...]:
-    """The rows of every lane of a stream of `total` rows over all its passes."""
-    return tuple(below(total, lane, lanes) for lane in range(lanes))
 
 
 def borders(rows: int, number: int, lanes: int) -> Int64s:

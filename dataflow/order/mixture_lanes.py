@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from dataflow.order.lanes import below
 from dataflow.order.mixture import Schedule
 
 __all__ = ["Occurrences", "Until", "mixture_lengths"]
 
-Int64s = npt.NDArray[np.int64]
 Until = Literal["first", "all"]
 
 

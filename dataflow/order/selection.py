@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 __all__ = ["Bits"]
 
-Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
 UInt8s = npt.NDArray[np.uint8]
 UInt64s = npt.NDArray[np.uint64]
@@ -24,11 +23,6 @@ class Bits:
 
     def __init__(self, words: UInt64s) -> None:
         self.words = words
-
-    @classmethod
-    def pack(cls, keep: Bools) -> Bits:
-        """From one bool a row."""
-        return cls.unpacked(np.packbits(keep, bitorder="little"))
 
     @classmethod
     def unpacked(cls, packed: UInt8s) -> Bits:

@@ -18,7 +18,7 @@ from dataflow.order.permute import FEISTEL_ABOVE, feistel, permutation
 from dataflow.order.philox import Key, Turn, key_of
 from dataflow.order.slices import Units, group_ids, units_of
 from dataflow.order.stream import Stream
-from dataflow.order.windows import Span, Window, file_window, permuted_window, scattered_window, spans_of
+from dataflow.order.windows import Window, file_window, permuted_window, scattered_window, spans_of
 
 __all__ = ["FileOrder", "FullOrder", "PassOrder", "Runs", "WindowOrder", "pass_orders"]
 
@@ -44,9 +44,6 @@ class PassOrder(Protocol):
 
     def borders(self, start: int, stop: int, lane: int, lanes: int) -> Borders:
         """The windows of lane `lane`, whose run is rows start..stop."""
-
-    def spans(self, start: int, stop: int) -> tuple[Span, ...]:
-        """The spans of a window that is rows start..stop."""
 
     def window(self, first: int, start: int, stop: int) -> Window:
         """The window that is rows start..stop, `first` rows behind the lane's start."""
@@ -114,13 +111,10 @@ class FileOrder:
         """Every `chunk_rows` rows from the lane's start."""
         return Grid(stop - start, self._chunk_rows)
 
-    def spans(self, start: int, stop: int) -> tuple[Span, ...]:
-        """Contiguous parts of fragments."""
-        return spans_of(self._stream, *self._sequence.runs(start, stop))
-
     def window(self, first: int, start: int, stop: int) -> Window:
-        """Rows as they lie."""
-        return file_window(self._stream, first, self.spans(start, stop), start, stop)
+        """Rows as they lie, of contiguous parts of fragments."""
+        spans = spans_of(self._stream, *self._sequence.runs(start, stop))
+        return file_window(self._stream, first, spans, start, stop)
 
 
 class WindowOrder:
@@ -163,12 +157,8 @@ class WindowOrder:
         rows[0], rows[-1] = 0, stop - start
         return Starts(rows)
 
-    def spans(self, start: int, stop: int) -> tuple[Span, ...]:
-        """Whole fragments and slices, cut where the lane begins and ends."""
-        return spans_of(self._stream, *self._sequence.runs(start, stop))
-
     def window(self, first: int, start: int, stop: int) -> Window:
-        """Rows permuted by their sample ids."""
+        """Rows permuted by their sample ids, of whole fragments and slices cut where the lane begins and ends."""
         return permuted_window(self._stream, first, self._sequence.runs(start, stop), self._key)
 
 
@@ -184,10 +174,6 @@ class FullOrder:
     def borders(self, start: int, stop: int, lane: int, lanes: int) -> Borders:
         """Every `chunk_rows` rows from the lane's start."""
         return Grid(stop - start, self._chunk_rows)
-
-    def spans(self, start: int, stop: int) -> tuple[Span, ...]:
-        """The rows, grouped by fragment."""
-        return self.window(0, start, stop).spans
 
     def window(self, first: int, start: int, stop: int) -> Window:
         """Rows sorted by where they lie, and the order that undoes it."""

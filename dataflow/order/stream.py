@@ -41,11 +41,6 @@ class Leaf:
     row_ranges: bool
     single_rows: bool
 
-    @property
-    def rows(self) -> int:
-        """Source rows of all fragments."""
-        return int(self.starts[-1])
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Stream:

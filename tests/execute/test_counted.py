@@ -130,6 +130,21 @@ def test_loaders_restores_single_rows_and_counts_ask_once_about_every_row_in_all
     assert once
 
 
+def test_a_split_by_a_column_that_a_function_made_asks_that_once_for_all_loaders() -> None:
+    asked = Asked()
+    made = _numbers().map(
+        lambda row: {"x": row["x"], "odd": asked(row)}, schema={"x": "int64", "odd": "bool"}
+    )
+    parts = [part.batch(1) for part in made.split({"a": 0.5, "b": 0.5}, by="odd").values()]
+    lengths = []
+    for pipe in parts:
+        with pipe.loader() as loader:
+            lengths.append(len(loader))
+            loader.load_state_dict(loader.state_dict())
+    assert sum(lengths) == 40
+    assert asked.times == dict.fromkeys(range(40), 2)  # once a part
+
+
 def test_each_counted_has_a_pass_of_its_own() -> None:
     least = [30]
     rows = _numbers().filter(lambda row: row["x"] >= least[0])

@@ -186,3 +186,17 @@ class TestWhatNoSpecCanHold:
         assert "environment" in caught.value.hint
         # The value itself must not come into a log.
         assert "'s'" not in str(caught.value)
+
+
+def test_a_filter_that_cannot_be_counted_beforehand_is_named_with_its_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "spec_rows.py").write_text("def twice(row): return [row, row]\n")
+    monkeypatch.syspath_prepend(folder)
+    text = READ + "  - flat_map: {function: 'spec_rows:twice'}\n"
+    text += "  - filter: {condition: [[x, '>', 3]], counted: true}\n"
+    (folder / "pipe.yaml").write_text(text)
+    with pytest.raises(flow.PlanError, match="cannot be counted beforehand") as caught:
+        flow.load_spec(folder / "pipe.yaml", ["spec_rows"])
+    assert "pipe.yaml:5" in str(caught.value)
+    assert "in front of it" in caught.value.hint

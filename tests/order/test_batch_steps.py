@@ -59,7 +59,7 @@ def test_the_shares_of_all_ranks_are_the_global_batch_on_any_world(
     assert steps.count == len(expected)
     for step, cells in enumerate(expected):
         shares = [steps.share(step, rank, world) for rank in range(world)]
-        sizes = [taken.rows for taken in shares]
+        sizes = [len(cells_of(taken)) for taken in shares]
         assert max(sizes) - min(sizes) <= 1
         slots = [cell for taken in shares for cell in cells_of(taken)]
         if batching.remainder != "pad":
@@ -68,7 +68,11 @@ def test_the_shares_of_all_ranks_are_the_global_batch_on_any_world(
             continue
         size = batching.batch
         assert slots == [cells[j * len(cells) // size] for j in range(size)]
-        valid = [v for taken in shares for v in ([True] * taken.rows if taken.valid is None else taken.valid)]
+        valid = [
+            v
+            for taken in shares
+            for v in ([True] * len(cells_of(taken)) if taken.valid is None else taken.valid)
+        ]
         first = [cell not in slots[:j] for j, cell in enumerate(slots)]
         assert [bool(v) for v in valid] == first
         assert sum(first) == len(cells)

@@ -221,7 +221,6 @@ def test_spans_lie_in_one_fragment_and_name_the_rows_wanted(case: Case) -> None:
     for window in (w for lane in range(case.lanes) for w in order.windows(lane)):
         resolved = window.resolve()
         assert sum(span.wanted for span in resolved.spans) == window.rows == resolved.rows
-        assert [s[:4] for s in window.spans()] == [s[:4] for s in resolved.spans]
         for span in resolved.spans:
             starts = stream.leaves[span.leaf].starts
             assert starts[span.fragment] <= span.lo < span.hi <= starts[span.fragment + 1]

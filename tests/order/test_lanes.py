@@ -7,18 +7,17 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataflow.order.lanes import below, borders, lane_lengths, pass_of
+from dataflow.order.lanes import below, borders, pass_of
 
 LANES = st.integers(1, 9)
 
 
 @given(st.integers(0, 200), LANES)
-def test_below_and_lengths_count_the_numbers_of_each_lane(total: int, lanes: int) -> None:
+def test_below_counts_the_numbers_of_each_lane(total: int, lanes: int) -> None:
     numbers = [g % lanes for g in range(total)]
     assert [below(total, lane, lanes) for lane in range(lanes)] == [
         numbers.count(lane) for lane in range(lanes)
     ]
-    assert lane_lengths(total, lanes) == tuple(numbers.count(lane) for lane in range(lanes))
 
 
 @given(st.integers(1, 40), LANES, st.integers(0, 6))

@@ -34,6 +34,10 @@ def run(
             "error and at Ctrl-C. Of several ranks, rank 0 writes it.",
         ),
     ] = None,
+    new_files: Annotated[
+        bool,
+        typer.Option("--new-files", help="Files that are new since --state was saved join at the next epoch."),
+    ] = False,
     rank: Annotated[int | None, typer.Option("--rank", help="Which rank this is; with --world.")] = None,
     world: Annotated[int | None, typer.Option("--world", help="How many ranks there are.")] = None,
     allow: Allow = None,
@@ -53,7 +57,7 @@ def run(
         loader = opened.pipeline.loader(**options, rank=rank, world_size=world)
         resumed = state is not None and state.exists()
         if state is not None and resumed:
-            loader.load_state_dict(load_state(state))
+            loader.load_state_dict(load_state(state), new_files=new_files)
             output.say(f"going on at epoch {loader.epoch}, step {loader.step}, from {state}")
         going = _Going(loader, loader.epoch, loader.step)
         try:

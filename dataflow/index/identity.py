@@ -80,7 +80,10 @@ def compare(
     if new_files:
         return Resumed(now, appended(index, old))
     logger.warning(
-        "source %r has %d new files, which are left out: %s", index.name, len(new), _names(index.files, new)
+        "source %r has %d new files, which are left out: %s; with new_files=True they join at the next epoch",
+        index.name,
+        len(new),
+        _names(index.files, new),
     )
     return Resumed(now, now)
 

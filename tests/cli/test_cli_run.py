@@ -95,6 +95,17 @@ def test_the_place_is_kept_in_a_file_and_gone_on_from(folder: Path) -> None:
     assert not list(folder.glob(".*.part"))
 
 
+@pytest.mark.parametrize(("asked", "batches"), [((), 12), (("--new-files",), 18)])
+def test_new_files_join_at_the_next_epoch_where_they_are_asked_for(
+    folder: Path, asked: tuple[str, ...], batches: int
+) -> None:
+    (folder / "pipe.yaml").write_text(SPEC.replace("data.parquet", "'*.parquet'"))
+    run("--steps", "5", "--state", "place.json")
+    pq.write_table(pa.table({"x": np.arange(50), "y": ["a"] * 50}), folder / "added.parquet")
+    found = run("--state", "place.json", "--epochs", "2", *asked)
+    assert found["batches"] == 12 - 5 + batches
+
+
 def test_ranks_share_the_rows_and_rank_0_keeps_the_place(folder: Path) -> None:
     found = run("--rank", "1", "--world", "2", "--state", "place.json")
     assert (found["batches"], found["rows"]) == (12, 48)

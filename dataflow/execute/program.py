@@ -54,6 +54,8 @@ class Group:
         return self._bytes_of([column.name for column in self.schema if dense_shape(column.type) is None])
 
     def _bytes_of(self, names: Sequence[str]) -> float:
+        if not names:
+            return 0.0
         return max(
             index.decoded_bytes_per_row([name for name in names if name in index.row_bytes])
             for index in self.indexes.values()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -60,3 +61,32 @@ def test_a_loader_that_is_closed_meanwhile_waits_for_none_of_them() -> None:
     assert made.batches.cancelled()
     gate.set()
     pool.shutdown()
+
+
+class _Batches(list[HostBatch]):
+    """A list that can be referred to weakly."""
+
+
+def test_batches_that_were_taken_are_kept_by_nobody_while_later_ones_are_made() -> None:
+    gone: weakref.ref[_Batches]
+    go_on = threading.Event()
+
+    def driver() -> Generator[Made, None, None]:
+        future: Future[list[HostBatch]] = Future()
+        yield Made(0, 0, future)
+        future.set_result(_Batches())
+        del future
+        yield Made(0, 1, [])
+        go_on.wait(60)
+
+    ahead = Ahead(driver(), lambda: None)
+    made = ahead.get()
+    assert isinstance(made.batches, Future)
+    batches = made.batches.result(60)
+    assert isinstance(batches, _Batches)
+    gone = weakref.ref(batches)
+    ahead.get()
+    del made, batches
+    assert gone() is None
+    go_on.set()
+    ahead.join()

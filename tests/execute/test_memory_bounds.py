@@ -152,3 +152,15 @@ def test_an_error_that_somebody_keeps_keeps_no_rows(on_error: OnError, several: 
     gc.collect()
     assert raised
     assert [row for row in rows if row() is not None] == []
+
+
+def test_only_columns_that_stay_arrow_take_memory_to_be_brought_into_order() -> None:
+    rows = 2_000
+    numbers = flow.from_columns({"x": np.arange(rows), "wide": np.zeros((rows, 100))}).shuffle(500).batch(10)
+    texts = flow.from_columns({"x": np.arange(rows), "text": ["a" * 1000] * rows}).shuffle(500).batch(10)
+    found = []
+    for pipe in (numbers, texts):
+        with pipe.loader(output="numpy", memory_limit="32MB", threads=1) as loader:
+            found.append(loader._course.now.arranging_bytes)
+    assert found[0] == 0
+    assert 2 * 500 * 1000 <= found[1] < 2 * 500 * 1100

@@ -76,12 +76,16 @@ class Retry:
 
         Args:
             name: what is asked for, in the words of the log and of the error: a URL, and the byte where it has one.
-            stop: once it is set there is no further try.
+            stop: once it is set there is no further try, nor a first one.
 
         Raises:
-            ConnectorError: all tries failed; the last failure is the cause.
+            ConnectorError: all tries failed, the last failure is the cause; or there was none, because of `stop`.
             Exception: what else `request` raises, at once.
         """
+        if stop.is_set():
+            raise ConnectorError(
+                f"{name()} was not read.", hint="the loader was closed before it was asked for"
+            )
         begun_s = end_s = self.clock.now()
         number = 0
         while True:

@@ -11,7 +11,7 @@ _NEVER = threading.Event()
 
 
 def end_waits_at(event: threading.Event) -> None:
-    """From now on, once `event` is set, this thread asks no store again and no longer waits to do so."""
+    """From now on, once `event` is set, this thread asks no store any more and no longer waits to do so."""
     _of_thread.event = event
 
 

@@ -25,7 +25,7 @@ import pyarrow.types as pt
 
 from dataflow.errors import DataError, PlanError
 
-__all__ = ["shape_of", "to_arrow", "to_numpy"]
+__all__ = ["has_nulls", "shape_of", "to_arrow", "to_numpy"]
 
 Shape: TypeAlias = tuple[int, ...]
 AnyArray: TypeAlias = npt.NDArray[Any]
@@ -61,6 +61,15 @@ def to_numpy(array: pa.Array[Any]) -> AnyArray:
     result = _dense(array)
     result.flags.writeable = False
     return result
+
+
+def has_nulls(array: Column) -> bool:
+    """Nulls at any depth of an array of numbers, or of fixed shapes of numbers."""
+    if array.null_count:
+        return True
+    if isinstance(array.type, pa.FixedShapeTensorType):
+        return has_nulls(array.storage)
+    return pa.types.is_fixed_size_list(array.type) and has_nulls(array.flatten())
 
 
 def to_arrow(array: npt.ArrayLike, kind: pa.DataType | None = None) -> pa.Array[Any]:

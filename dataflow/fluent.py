@@ -307,6 +307,8 @@ def read(
         index: where the index of the files is kept, for a fleet to share.
         name: of the source, in states and quarantine files.
     """
+    if isinstance(columns, str):
+        raise PlanError(f"read(columns={columns!r}) is no list.", hint=f"use columns=[{columns!r}]")
     source = FileSource(
         url=url if isinstance(url, str | Path) else tuple(url),
         format=format,

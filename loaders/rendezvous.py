@@ -5,31 +5,37 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import secrets
 import socket
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch.distributed as dist
 from torch.distributed.distributed_c10d import PrefixStore, _get_default_store
 
 from dataflow.errors import PlanError, RankError
 from dataflow.options import World
+from loaders.addresses import ADDRESS, announced, machine, to_try
+from loaders.door import STRANGERS, let_in
 from loaders.exchange import Exchange
+from loaders.handshake import CHALLENGE_BYTES, CONFIRMATION_BYTES, answer, is_confirmation, new_key
 
 __all__ = ["connect", "open_exchange"]
 
 Store = Any
 Group = Any
-# How long all ranks have to come; to reach one address; and to answer there, which a stranger may never do.
+# How long all ranks have to come; to reach one address; and to be let in there, where a stranger may say nothing.
 _COMING_S = 600.0
 _REACHING_S = 5.0
-_ANSWER_S = 30.0
+_ENTERING_S = 10.0
 _LONGEST_PAUSE_S = 0.5
-_KEY_BYTES = 16
-_RANK_BYTES = 8
+# A crowd of strangers may push a rank out of the door: it tries all addresses once more.
+_ROUNDS = 3
+_ROUND_PAUSE_S = 0.1
+# The key under which the first rank says where it listens now; it holds nothing while it does not.
+_PLACE = "place"
 
 
 def open_exchange(world: World, group: Group | None = None) -> Exchange:
@@ -63,21 +69,29 @@ def open_exchange(world: World, group: Group | None = None) -> Exchange:
 def connect(store: Store, rank: int, size: int, coming_s: float = _COMING_S) -> dict[int, socket.socket]:
     """Connections of the first of `size` ranks to all others, of another rank to the first.
 
-    Every rank calls this as often as the others, on the same store.
+    Every rank calls this as often as the others, on the same store. If it fails on some, all may call it again: a
+    rank goes where the first one listens now, and to no place twice.
 
     Raises:
         RankError: not all ranks come within `coming_s`, or the first cannot be reached.
     """
-    turn = store.add(f"turn of {rank}", 1)
-    place = f"place {turn}"
     deadline = time.monotonic() + coming_s
     if rank:
-        return {0: _reach(store, place, rank, deadline)}
+        return {0: _enter(store, rank, size, deadline)}
     with _listening(size) as listener:
-        ask, answer = secrets.token_bytes(_KEY_BYTES), secrets.token_bytes(_KEY_BYTES)
-        where = {"addresses": _addresses(store), "port": listener.getsockname()[1]}
-        store.set(place, json.dumps(where | {"ask": ask.hex(), "answer": answer.hex()}))
-        return _received(listener, size, ask, answer, deadline)
+        key = new_key()
+        port: int = listener.getsockname()[1]
+        with _published(store, _Place(key.hex(), port, announced(_host(store)), machine())):
+            return let_in(listener, key, size, deadline)
+
+
+class _Place(NamedTuple):
+    """Where the first rank listens, and the key that it expects: no two places have the same."""
+
+    key: str
+    port: int
+    hosts: list[str]
+    machine: str
 
 
 # ---- the first rank
@@ -87,101 +101,99 @@ def connect(store: Store, rank: int, size: int, coming_s: float = _COMING_S) -> 
 def _listening(size: int) -> Iterator[socket.socket]:
     dual = socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if dual else socket.AF_INET
-    with socket.create_server(("", 0), family=family, backlog=size, dualstack_ipv6=dual) as listener:
+    with socket.create_server(
+        ("", 0), family=family, backlog=size + STRANGERS, dualstack_ipv6=dual
+    ) as listener:
         yield listener
 
 
-def _addresses(store: Store) -> list[str]:
-    """Where this machine may be reached: as the ranks reach their store, by its name, and on itself."""
-    found: list[str] = []
+def _host(store: Store) -> str | None:
+    """The name by which the ranks reach their store, if it is reached over the network."""
     while isinstance(store, PrefixStore):
         store = store.underlying_store
-    master = getattr(store, "host", None)
-    if master:
-        # No packet is sent: this asks the system from which address it would send one.
-        with contextlib.suppress(OSError):
-            family, kind, *_, address = socket.getaddrinfo(master, 9, type=socket.SOCK_DGRAM)[0]
-            with socket.socket(family, kind) as probe:
-                probe.connect(address)
-                found.append(probe.getsockname()[0])
-    with contextlib.suppress(OSError):
-        named = socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM)
-        found.extend(str(address[0]) for *_, address in named)
-    return list(dict.fromkeys([*found, "127.0.0.1", "::1"]))
+    return getattr(store, "host", None)
 
 
-def _received(
-    listener: socket.socket, size: int, ask: bytes, answer: bytes, deadline: float
-) -> dict[int, socket.socket]:
-    """A connection to each other rank. Whoever else calls at the port does not know what to ask."""
-    found: dict[int, socket.socket] = {}
+@contextmanager
+def _published(store: Store, place: _Place) -> Iterator[None]:
+    """Let the place stand in the store, and withdraw it before the door is shut.
+
+    The key stays: `get` of one that was deleted behind `check` would wait for as long as the store allows.
+    """
+    store.set(_PLACE, json.dumps(place._asdict()))
     try:
-        while len(found) < size - 1:
-            listener.settimeout(_left(deadline))
-            connection, _ = listener.accept()
-            rank = _asked(connection, ask, answer)
-            if rank is None or not 0 < rank < size:
-                connection.close()
-                continue
-            if rank in found:
-                found[rank].close()  # it tried another way
-            found[rank] = connection
-        return found
-    except BaseException as error:
-        for connection in found.values():
-            connection.close()
-        if isinstance(error, TimeoutError):
-            missing = [rank for rank in range(1, size) if rank not in found]
-            raise RankError(
-                f"ranks {missing} have not made this loader.", hint="make it on all ranks; look at their logs"
-            ) from None
-        raise
-
-
-def _asked(connection: socket.socket, ask: bytes, answer: bytes) -> int | None:
-    """The rank at the other end, which has been answered; None for a stranger."""
-    try:
-        connection.settimeout(_REACHING_S)
-        words = _read(connection, _KEY_BYTES + _RANK_BYTES)
-        if not secrets.compare_digest(words[:_KEY_BYTES], ask):
-            return None
-        connection.sendall(answer)
-    except OSError:
-        return None
-    return int.from_bytes(words[_KEY_BYTES:], "little")
+        yield
+    finally:
+        # A store that is gone shows nobody the way.
+        with contextlib.suppress(RuntimeError):
+            store.set(_PLACE, "")
 
 
 # ---- the others
 
 
-def _reach(store: Store, place: str, rank: int, deadline: float) -> socket.socket:
-    """A connection to the first rank."""
-    where = json.loads(_published(store, place, deadline))
-    tried: list[str] = []
-    for address in where["addresses"]:
-        try:
-            connection = socket.create_connection((address, where["port"]), _REACHING_S)
-        except OSError as error:
-            tried.append(f"{address}: {error}")
-            continue
-        try:
-            connection.sendall(bytes.fromhex(where["ask"]) + rank.to_bytes(_RANK_BYTES, "little"))
-            connection.settimeout(_ANSWER_S)
-            if secrets.compare_digest(_read(connection, _KEY_BYTES), bytes.fromhex(where["answer"])):
-                return connection
-            tried.append(f"{address}: another program answers")
-        except OSError as error:
-            tried.append(f"{address}: {error}")
+def _enter(store: Store, rank: int, size: int, deadline: float) -> socket.socket:
+    """A connection to the first rank, wherever it listens now."""
+    entered = f"entered by {rank}"
+    last = _held(store, entered).decode()
+    rounds: Counter[str] = Counter()
+    while True:
+        place = _found(store, last, deadline)
+        tried: list[str] = []
+        for address in to_try(place.hosts, here=place.machine == machine()):
+            try:
+                connection = _called(
+                    address, place, rank, size, min(deadline, time.monotonic() + _ENTERING_S)
+                )
+            except OSError as error:
+                tried.append(f"{address}: {error}")
+                continue
+            store.set(entered, place.key)
+            return connection
+        rounds[place.key] += 1
+        if rounds[place.key] == _ROUNDS:
+            raise _unreachable(place, tried)
+        time.sleep(_ROUND_PAUSE_S)
+
+
+def _called(address: str, place: _Place, rank: int, size: int, deadline: float) -> socket.socket:
+    """A connection to the first rank at one address, which has let this rank in.
+
+    Raises:
+        OSError: nobody is there, or someone else, or nobody answers by the deadline.
+    """
+    key = bytes.fromhex(place.key)
+    connection = socket.create_connection((address, place.port), min(_REACHING_S, _left(deadline)))
+    try:
+        challenged = _read(connection, CHALLENGE_BYTES, deadline)
+        answered = answer(key, challenged, rank, size)
+        connection.sendall(answered)
+        heard = _read(connection, CONFIRMATION_BYTES, deadline)
+        if not is_confirmation(key, challenged, answered, size, heard):
+            raise ConnectionError("another program answers")
+    except BaseException:
         connection.close()
-    raise RankError(
-        f"rank 0 cannot be reached at port {where['port']} of {'; '.join(tried)}.",
-        hint="let the nodes reach each other's ports, or call counted() on the pipeline",
+        raise
+    return connection
+
+
+def _unreachable(place: _Place, tried: list[str]) -> RankError:
+    hosts, what = ", ".join(place.hosts), "; ".join(tried)
+    return RankError(
+        f"rank 0 cannot be reached at port {place.port} of {hosts or 'its own machine'} "
+        f"({what or 'no address of another machine'}).",
+        hint=f"let the nodes reach each other's ports, or set {ADDRESS} on rank 0 to an address that they reach, "
+        "or call counted() on the pipeline",
     )
 
 
-def _published(store: Store, place: str, deadline: float) -> bytes:
+def _found(store: Store, last: str, deadline: float) -> _Place:
+    """Where the first rank listens, unless this rank has entered there before: it waits for the next place."""
     pause_s = 0.005
-    while not store.check([place]):
+    while True:
+        held = _held(store, _PLACE)
+        if held and (place := _Place(**json.loads(held))).key != last:
+            return place
         try:
             time.sleep(min(pause_s, _left(deadline)))
         except TimeoutError:
@@ -189,24 +201,26 @@ def _published(store: Store, place: str, deadline: float) -> bytes:
                 "rank 0 has not made this loader.", hint="make it on all ranks; look at its log"
             ) from None
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-    found: bytes = store.get(place)
-    return found
 
 
-# ---- both
+def _held(store: Store, name: str) -> bytes:
+    """What the store holds, at once; nothing if it never held any."""
+    held: bytes = store.get(name) if store.check([name]) else b""
+    return held
 
 
 def _left(deadline: float) -> float:
     left_s = deadline - time.monotonic()
     if left_s <= 0:
-        raise TimeoutError
+        raise TimeoutError("timed out")
     return left_s
 
 
-def _read(connection: socket.socket, count: int) -> bytes:
+def _read(connection: socket.socket, count: int, deadline: float) -> bytes:
     """Exactly `count` bytes."""
     found = b""
     while len(found) < count:
+        connection.settimeout(_left(deadline))
         piece = connection.recv(count - len(found))
         if not piece:
             raise ConnectionError("the connection was ended")

@@ -26,7 +26,7 @@ _LANES = 8
 _WINDOW_ROWS = 1024
 _CALLS = 200
 _RESTORES = 5
-_MEMORY_LIMIT = 3_500_000
+_MEMORY_LIMIT = 4_500_000
 
 
 def _prepare(quick: bool) -> Path:

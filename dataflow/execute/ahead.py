@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import CancelledError, Future
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 
@@ -57,26 +57,37 @@ class Ahead:
                     self._making.add(made.batches)
                     made.batches.add_done_callback(self._making.discard)
                 self._made.put(made)
+                # Once it is taken, the user alone holds it while the next one is made.
+                del made
                 self._room.get()
         except StopIteration:
             pass
         except BaseException as raised:
             error = raised
-        finally:
-            self._driver.close()
-            self._made.put(_Ended(error))
-            if not self._closed:
-                self._finish()
-            self._at_end()
-            # Else a cycle would keep windows in memory until the collector runs.
-            del self._driver, self._at_end
+        self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
+        """Close the driver, say what it ended with, and let go of all; what one of these raises keeps none from it."""
+        with ExitStack() as ending:
+            # The last one here is the first to be called.
+            ending.callback(self._forget)
+            ending.callback(self._at_end)
+            ending.callback(self._finish)
+            ending.callback(self._made.put, _Ended(error))
+            ending.callback(self._driver.close)
 
     def _finish(self) -> None:
         """Wait for what is in front of an error: it is delivered, so that `at_end` must not end its making."""
+        if self._closed:
+            return
         for future in tuple(self._making):
             # Not `concurrent.futures.wait`: that never hears of one that is cancelled before it begins.
             with suppress(CancelledError):
                 future.exception()
+
+    def _forget(self) -> None:
+        """Hold the driver no longer: a cycle would keep its windows in memory until the collector runs."""
+        del self._driver, self._at_end
 
     def get(self) -> Made:
         """The next batches; waits for them.

@@ -70,14 +70,15 @@ class BufferPool:
     def _lease(self, size: int) -> mmap.mmap:
         with self._lock:
             self._take_back()
-            self._leased += size
-            if held := self._kept(size):
-                self._leased += len(held) - size
-                return held
-            if self._leased + self._free_bytes > self._keep_bytes:
-                self._free.clear()
-                self._free_bytes = 0
-        return _fresh(size)
+            memory = self._kept(size)
+            if memory is None:
+                if self._leased + size + self._free_bytes > self._keep_bytes:
+                    self._free.clear()
+                    self._free_bytes = 0
+                memory = _fresh(size)
+            # Only now: the system may have had none.
+            self._leased += len(memory)
+            return memory
 
     def _kept(self, size: int) -> mmap.mmap | None:
         """Kept memory of that size or a little more: the windows of an epoch differ in it."""

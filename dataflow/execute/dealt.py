@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from connectors.contract import Json
 from dataflow.errors import DataError, InternalError, PlanError, RankError
-from dataflow.execute.agree import Offer, Ranks, Word, lanes_of
+from dataflow.execute.agree import Ranks, Word, lanes_of
 from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
 from dataflow.execute.feed import ALL_ROWS, LaneFeed, Mend, ReadAhead, Segment
 from dataflow.execute.job import Bench
@@ -23,7 +23,7 @@ from dataflow.execute.open_lanes import OpenLanes
 from dataflow.execute.outputs import Cursor, LaneOutputs
 from dataflow.execute.remainder import say_left_over
 from dataflow.order.batches import Batching, RankShare, split
-from dataflow.order.deal import deal
+from dataflow.order.deal import Dealt, deal
 from dataflow.order.epoch import EpochOrder
 from dataflow.order.reach import reach
 
@@ -121,6 +121,8 @@ class DealtDriver:
                 last = after.error is None and not self._is_batch(after)
                 # What is wrong with the next batch is said when that is due: this one is whole.
                 yield Made(epoch, step, [batch], after=after.place.state(), last=last)
+                # By now it was taken: it must not be held while the next one is made.
+                del batch
                 if after.error is not None:
                     raise after.error
                 step, now = step + 1, after
@@ -162,20 +164,21 @@ class DealtDriver:
             words = self._heard(Word(epoch, step, failure is not None, lanes.offers(cap)), failure)
             offers = [offer for word in words for offer in word.offers]
             now = DealtPlace(tuple(Cursor(offer.row, offer.sub) for offer in offers), place.turn)
-            dealt = deal(
+            found = deal(
                 [o.rows for o in offers], [o.ended for o in offers], place.turn, self._batching.batch
             )
-            if dealt is not None:
-                settled = self._settled(*dealt, now)
+            if isinstance(found, Dealt):
+                settled = self._settled(found, now)
                 alive = [lane for lane, offer in enumerate(offers) if offer.rows or not offer.ended]
                 lanes.keep(self._reach(alive) | {part.lane for part in settled.share.parts}, now.cursors)
                 return settled
-            error = self._lane_error(lanes, offers)
-            if error is not None:
-                return _Settled((), place.turn, _NO_SHARE, now, error)
+            if offers[found.lane].failed:
+                return _Settled((), place.turn, _NO_SHARE, now, self._lane_error(lanes, found.lane))
+            # A lane that has failed and was not reached belongs to a later batch.
             cap *= 2
 
-    def _settled(self, counts: tuple[int, ...], turn: int, place: DealtPlace) -> _Settled:
+    def _settled(self, dealt: Dealt, place: DealtPlace) -> _Settled:
+        counts, turn = dealt
         rows = sum(counts)
         size = self._batching.batch if self._batching.remainder == "pad" else rows
         share = split(counts, [0] * len(counts), size, self._rank, self._world)
@@ -203,17 +206,14 @@ class DealtDriver:
             )
         return words
 
-    def _lane_error(self, lanes: OpenLanes, offers: Sequence[Offer]) -> Exception | None:
-        """Where a lane has failed that the deal reaches: its error here, a RankError on the other ranks."""
-        failed = [lane for lane, offer in enumerate(offers) if offer.failed]
-        if not failed:
-            return None
-        for lane in failed:
-            if lane in self._own and (error := lanes.error(lane)) is not None:
-                return error
-        owner = failed[0] * self._world // self._batching.lanes
+    def _lane_error(self, lanes: OpenLanes, lane: int) -> Exception:
+        """What ended a lane that has failed: its error on the rank that owns it, a RankError on the others."""
+        error = lanes.error(lane) if lane in self._own else None
+        if error is not None:
+            return error
+        owner = lane * self._world // self._batching.lanes
         return RankError(
-            f"rank {owner} failed in lane {failed[0]}.", hint=f"its own error is in the log of rank {owner}"
+            f"rank {owner} failed in lane {lane}.", hint=f"its own error is in the log of rank {owner}"
         )
 
     # ---- this rank's share of it

@@ -30,6 +30,11 @@ class Segment:
     start: int
     stop: int
 
+    @property
+    def nbytes(self) -> float:
+        """Memory of its columns, the block's shared evenly among its rows."""
+        return self.block.nbytes * (self.stop - self.start) / max(1, self.block.rows)
+
 
 @dataclass(frozen=True, slots=True)
 class Needs:

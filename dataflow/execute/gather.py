@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from connectors.contract import Chunk
-from connectors.tensors import to_arrow, to_numpy
+from connectors.tensors import has_nulls, to_arrow, to_numpy
 from dataflow.errors import DataError
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.dense import dense_shape
@@ -129,8 +129,8 @@ class Gather:
         if name not in self._dense:
             self._keep(self._pieces[name], array if index is None else array.take(pa.array(index)), rows)
             return
-        taken = array if index is None or not array.null_count else array.take(pa.array(index))
-        if _has_nulls(taken):
+        taken = array if index is None or not has_nulls(array) else array.take(pa.array(index))
+        if has_nulls(taken):
             with self._lock:
                 pieces = self._mixed.setdefault(name, _Pieces())
             self._keep(pieces, taken, rows)
@@ -226,15 +226,6 @@ def _first(rows: Rows) -> int:
 
 def _numbers(rows: Rows) -> Int64s:
     return np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-
-
-def _has_nulls(array: Arrow) -> bool:
-    """Nulls at any depth of a dense array."""
-    if array.null_count:
-        return True
-    if isinstance(array.type, pa.FixedShapeTensorType):
-        return _has_nulls(array.storage)
-    return pa.types.is_fixed_size_list(array.type) and _has_nulls(array.flatten())
 
 
 def _joined(arrays: Sequence[Arrow]) -> Arrow:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -17,6 +16,7 @@ from dataflow.errors import DataError
 from dataflow.execute.buffers import ArrowUse, BufferPool
 from dataflow.execute.gather import Gather, gathers_of
 from dataflow.execute.metrics import Meters
+from dataflow.execute.one_by_one import OneByOne
 from dataflow.execute.operate import Need, Operators, RangeRun
 from dataflow.execute.pools import Pools
 from dataflow.execute.program import Program, Turned
@@ -32,9 +32,6 @@ __all__ = ["Bench", "WindowJob"]
 
 T = TypeVar("T")
 Bools = npt.NDArray[np.bool_]
-
-
-_FIRST_RANGE_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -58,8 +55,8 @@ class Bench:
     tolerant: bool
     place: FindPlace
     arrow: ArrowUse
+    arranging: OneByOne
     chain: Chain = field(default_factory=Chain)
-    arranging: threading.Lock = field(default_factory=threading.Lock)
     last: list[BadSample] = field(default_factory=list)
 
     def ends_with(self, bad: BadSample) -> Exception:
@@ -187,6 +184,9 @@ class WindowJob:
     def _all_read(self) -> None:
         if self._failed is not None:
             return self._finish(self._failed[1])
+        if any(gather.copies_arrow for gather in self._gathers):
+            # One at a time, for that takes memory.
+            return self.bench.arranging.run(self._arrange, self._arranged)
         try:
             ready = self.bench.pools.compute(self._arrange)
         except RuntimeError as closed:
@@ -197,14 +197,16 @@ class WindowJob:
         gathers, self._gathers = self._gathers, []
         if self._cancelled:
             raise CancelledError
-        # One at a time where it takes memory.
-        turn = self.bench.arranging if any(gather.copies_arrow for gather in gathers) else nullcontext()
-        with turn, self.bench.meters.busy("arrange") as stage:
+        with self.bench.meters.busy("arrange") as stage:
             parts = [gather.block() for gather in gathers]
             stage.rows = sum(block.rows for block in parts)
-        if self.bench.program.bare:
-            return self._restricted(self.bench.program.run(parts, self._turned))
-        return RangeRun(partial(self._run, parts), self._ranges())
+        program = self.bench.program
+        if program.bare:
+            return self._restricted(program.run(parts, self._turned))
+        chunk = program.chunk
+        first = 0 if chunk is None else self._first // chunk * chunk
+        work = partial(self._run, parts)
+        return RangeRun(work, self._need, first, self.window.rows, chunk, self.bench.range_rows)
 
     def _arranged(self, done: Future[RangeRun | Block]) -> None:
         error = _error_of(done)
@@ -235,20 +237,6 @@ class WindowJob:
             return
         while (block := self.bench.operators.next(ready)) is not None:
             yield block
-
-    def _ranges(self) -> Iterator[tuple[Need, int, int]]:
-        """Ranges of window rows, cut at multiples of what the operators want together."""
-        chunk, rows = self.bench.program.chunk, self.window.rows
-        if chunk is None:
-            yield self._need(0), 0, rows
-            return
-        most = max(chunk, self.bench.range_rows // chunk * chunk)
-        start = self._first // chunk * chunk
-        # Small at first, so that slow operators give the first batch soon.
-        step = min(most, -(-_FIRST_RANGE_ROWS // chunk) * chunk)
-        while start < rows:
-            yield self._need(start), start, min(start + step, rows)
-            start, step = start + step, min(2 * step, most)
 
     def _run(self, parts: list[Block], start: int, stop: int) -> Block:
         if self._cancelled:

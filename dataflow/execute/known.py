@@ -18,9 +18,10 @@ __all__ = ["KnownDriver", "Made", "Pace"]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How far to work ahead: steps assembled together, memory for windows, and bytes read ahead."""
+    """How far to work ahead: steps and bytes assembled together, memory for windows, and bytes read ahead."""
 
     run_steps: int
+    run_bytes: int
     row_bytes: float
     limit_bytes: int
     ahead_bytes: int
@@ -106,6 +107,7 @@ class KnownDriver:
         self._rank, self._world, self._pace = rank, world, pace
         self._ahead = ReadAhead(bench, pace.row_bytes, pace.limit_bytes, pace.ahead_bytes)
         self._epochs: list[_Epoch] = []
+        self._step_bytes = 0.0
 
     def run(self, epoch: int, step: int) -> Generator[Made, None, None]:
         """Batches from (`epoch`, `step`) on, without end; an epoch's last is followed by one that `ends_epoch`."""
@@ -147,20 +149,26 @@ class KnownDriver:
             if step < regular:
                 # The first run is one batch, so that it comes as soon as its rows are there.
                 stop = min(regular, step + steps)
-                steps = min(2 * steps, self._pace.run_steps)
                 try:
                     made = self._run(now, step, stop)
                 except Exception:
                     # The bad row may belong to a later one of these steps: those before it are delivered.
                     stop = step + 1
                     made = self._run(now, step, stop)
+                steps = self._next_steps(stop - step)
                 yield Made(now.number, step, made)
+                del made  # once taken, the user alone holds it while the next one is made
                 step = stop
             else:
                 yield Made(
                     now.number, step, self._last(now, self._steps.share(step, self._rank, self._world))
                 )
                 step += 1
+
+    def _next_steps(self, steps: int) -> int:
+        """Twice as many steps as the run before had, within the bounds; what operators give is known only now."""
+        fitting = int(self._pace.run_bytes / max(1.0, self._step_bytes))
+        return max(1, min(2 * steps, self._pace.run_steps, fitting))
 
     def _run(self, now: _Epoch, start: int, stop: int) -> list[HostBatch] | Future[list[HostBatch]]:
         """The batches of regular steps; where it raises, nothing is taken."""
@@ -175,7 +183,9 @@ class KnownDriver:
             for part, lane in zip(parts, lanes, strict=False):
                 now.lanes[part.lane].give_back(lane.segments)
             raise
-        if len(lanes) == 1 and len(lanes[0].segments) == 1:
+        segments = [segment for lane in lanes for segment in lane.segments]
+        self._step_bytes = sum(segment.nbytes for segment in segments) / (stop - start)
+        if len(segments) == 1:
             return self._assemble(lanes, stop - start)
         return self._bench.pools.compute(self._assemble, lanes, stop - start)
 

@@ -6,6 +6,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import replace
 from types import TracebackType
@@ -259,12 +260,17 @@ class Loader(Generic[T]):
         """End threads, drop what was read ahead, write the trace; may be called twice."""
         if self._closed:
             return
-        self._stop_iterator()
-        self._halt()
         self._closed = True
-        self._quarantine.close()
-        if self._gathers is not None:
-            self._gathers.shutdown()
+        # The last one here is the first to be called; what one of them raises keeps none of the others from it.
+        with ExitStack() as ending:
+            ending.callback(self._write_trace)
+            if self._gathers is not None:
+                ending.callback(self._gathers.shutdown)
+            ending.callback(self._quarantine.close)
+            ending.callback(self._halt)
+            ending.callback(self._stop_iterator)
+
+    def _write_trace(self) -> None:
         if self._options.trace is not None and self._meters.recorder is not None:
             self._meters.recorder.write(self._options.trace, rank=self._world.rank)
 

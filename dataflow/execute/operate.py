@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
 from itertools import count
 from typing import NamedTuple
@@ -19,31 +19,77 @@ __all__ = ["Need", "Operators", "RangeRun"]
 _TASKS_A_THREAD = 2
 # Ranges begun and not taken, for each thread: enough to keep the pool busy while the consumer does something else.
 _RANGES_A_THREAD = 4
+# What a range may give, about, once it is known what a row gives; before that it has few rows.
+_RANGE_BYTES = 4 << 20
+_FIRST_ROWS = 16
 
-Need = tuple[int, int]  # the first turn of the epoch, and the step in it, whose batch needs a range first
+Need = tuple[int, int]  # the first turn of the epoch, and the step in it, whose batch needs a row first
 Work = Callable[[int, int], Block]
 
 
 class RangeRun:
-    """The ranges of one window, in order: those not begun, and what the others gave or will give.
+    """The rows of one window that operators have yet to see, and what the ranges begun gave or will give.
 
     Only `Operators` changes it.
 
     Args:
         work: what is done for the rows `start` to `stop` of the window.
-        ranges: for each range its need, start and stop.
+        need: when a row of the window is needed.
+        start, stop: the rows that are wanted.
+        chunk: ranges begin at multiples of it; None: all rows are one range.
+        most_rows: rows of a range at most; a chunk is always allowed.
     """
 
-    def __init__(self, work: Work, ranges: Iterable[tuple[Need, int, int]]) -> None:
-        self.work = work
-        self.left = deque(ranges)
+    def __init__(
+        self,
+        work: Work,
+        need: Callable[[int], Need],
+        start: int,
+        stop: int,
+        chunk: int | None,
+        most_rows: int,
+    ) -> None:
+        self.work: Work | None = work  # None where nothing is left to be done
+        self._need, self._at, self._stop = need, start, stop
+        self._chunk, self._most_rows = chunk, most_rows
+        # Small at first, so that slow operators give the first batch soon.
+        self._grown_rows = 4 * _FIRST_ROWS
         self.begun: deque[Future[Block]] = deque()
         self.held_bytes = 0
         self.dropped = False
 
+    @property
+    def left(self) -> int:
+        """Rows of no range yet."""
+        return self._stop - self._at
+
+    @property
+    def need(self) -> Need:
+        """When the first of these is needed."""
+        return self._need(self._at)
+
+    def cut(self, fitting_rows: int) -> tuple[int, int]:
+        """Take the next range off, of about `fitting_rows` rows at most."""
+        start = self._at
+        if self._chunk is None:
+            self._at = self._stop
+        else:
+            rows = min(fitting_rows, self._grown_rows, self._most_rows)
+            self._at = min(self._stop, start + max(1, rows // self._chunk) * self._chunk)
+            self._grown_rows *= 2
+        if not self.left:
+            self.work = None  # it holds the window
+        return start, self._at
+
+    def give_up(self) -> None:
+        """Leave out the rest, and let go of the window."""
+        self._at, self.work, self.dropped = self._stop, None, True
+        self.begun.clear()
+
 
 class _Begun(NamedTuple):
     run: RangeRun
+    work: Work
     start: int
     stop: int
     made: Future[Block]
@@ -53,8 +99,8 @@ class Operators:
     """Keeps the compute pool busy with ranges in the order of their need; thread-safe.
 
     Args:
-        ahead_bytes: how much of what came out may wait to be taken, about, beside a few ranges a thread; what is
-            waited for is always begun.
+        ahead_bytes: how much of what came out, or will come out of what runs, may wait to be taken. What is waited
+            for is begun in any case, a range a thread.
     """
 
     def __init__(self, pools: Pools, ahead_bytes: int) -> None:
@@ -65,9 +111,10 @@ class Operators:
         self._waiting: list[tuple[Need, int, RangeRun]] = []
         self._tie = count()
         self._running = 0
+        self._running_rows = 0
         self._untaken = 0
         self._held_bytes = 0
-        self._largest = 0
+        self._row_bytes = 0.0  # the most that a row of the windows has given
         self._wanted: Need = (0, -1)
 
     def add(self, run: RangeRun) -> None:
@@ -91,7 +138,7 @@ class Operators:
             Exception: what its operators raised.
         """
         with self._lock:
-            begun = [self._begin(run)] if run.left and not run.begun else []
+            begun = [] if run.begun else self._begin(run)
             made = run.begun.popleft() if run.begun else None
             self._untaken -= made is not None
         self._submit(begun)
@@ -108,51 +155,65 @@ class Operators:
         """Let go of a window's ranges; those that have not begun never will."""
         with self._lock:
             self._hold(run, -run.held_bytes)
-            run.dropped = True
-            run.left.clear()
             self._untaken -= len(run.begun)
-            run.begun.clear()
+            run.give_up()
             begun = self._fill()
         self._submit(begun)
 
     def _queue(self, run: RangeRun) -> None:
         if run.left:
-            heapq.heappush(self._waiting, (run.left[0][0], next(self._tie), run))
+            heapq.heappush(self._waiting, (run.need, next(self._tie), run))
 
     def _fill(self) -> list[_Begun]:
-        begun = []
+        begun: list[_Begun] = []
         while self._waiting and self._has_room():
-            run = heapq.heappop(self._waiting)[-1]
-            # Its ranges may have been begun or dropped since.
-            if run.left:
-                begun.append(self._begin(run))
-                self._queue(run)
+            need, _, run = heapq.heappop(self._waiting)
+            # A range may have been begun since, or the window dropped.
+            if run.left and run.need == need:
+                begun += self._begin(run)
+            self._queue(run)
         return begun
 
     def _has_room(self) -> bool:
-        if self._running >= self._tasks:
-            return False
-        expected = self._held_bytes + self._running * self._largest
-        few = self._untaken < self._ranges or self._waiting[0][0] <= self._wanted
-        return few and expected < self._ahead_bytes
+        wanted = self._waiting[0][0] <= self._wanted
+        if wanted and self._running < self._pools.threads:
+            return True
+        measured = self._row_bytes > 0 or self._running < self._pools.threads
+        few = self._running < self._tasks and (wanted or self._untaken < self._ranges)
+        expected = self._held_bytes + self._running_rows * self._row_bytes
+        return measured and few and expected < self._ahead_bytes
 
-    def _begin(self, run: RangeRun) -> _Begun:
-        _, start, stop = run.left.popleft()
+    def _begin(self, run: RangeRun) -> list[_Begun]:
+        work = run.work
+        if work is None:
+            return []
+        fitting = int(_RANGE_BYTES / self._row_bytes) if self._row_bytes else _FIRST_ROWS
+        start, stop = run.cut(fitting)
         made: Future[Block] = Future()
         run.begun.append(made)
         self._running += 1
+        self._running_rows += stop - start
         self._untaken += 1
-        return _Begun(run, start, stop, made)
+        return [_Begun(run, work, start, stop, made)]
 
     def _submit(self, begun: list[_Begun]) -> None:
         # Not under our lock: a pool that is being closed calls `_ended` under a lock that it needs here.
         for each in begun:
             try:
-                task = self._pools.compute(each.run.work, each.start, each.stop)
-            except RuntimeError:
-                each.made.cancel()  # the pool is closed: nobody wants what would come out
+                task = self._pools.compute(each.work, each.start, each.stop)
+            except RuntimeError as error:
+                self._refused(each, error)
                 continue
             task.add_done_callback(lambda done, each=each: self._ended(each, done))  # type: ignore[misc]
+
+    def _refused(self, each: _Begun, error: RuntimeError) -> None:
+        if self._pools.closed:
+            each.made.cancel()  # nobody wants what would come out
+            return
+        # No thread can be started.
+        with self._lock:
+            self._leave(each)
+        each.made.set_exception(error)
 
     def _ended(self, each: _Begun, done: Future[Block]) -> None:
         if done.cancelled():
@@ -161,8 +222,8 @@ class Operators:
         error = done.exception()
         size = 0 if error is not None else done.result().nbytes
         with self._lock:
-            self._running -= 1
-            self._largest = max(self._largest, size)
+            self._leave(each)
+            self._row_bytes = max(self._row_bytes, size / (each.stop - each.start))
             self._hold(each.run, size)
             begun = self._fill()
         if error is not None:
@@ -170,6 +231,10 @@ class Operators:
         else:
             each.made.set_result(done.result())
         self._submit(begun)
+
+    def _leave(self, each: _Begun) -> None:
+        self._running -= 1
+        self._running_rows -= each.stop - each.start
 
     def _hold(self, run: RangeRun, size: int) -> None:
         if not run.dropped:

@@ -28,6 +28,10 @@ class Pools(Protocol):
     def threads(self) -> int:
         """How many tasks of `compute` run at once."""
 
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called, or the interpreter ends: no task is taken any more."""
+
     def plan(self, task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Run a task that works out an order; one at a time, in the order in which they are handed in."""
 
@@ -38,7 +42,7 @@ class Pools(Protocol):
         """Run a task that computes."""
 
     def close(self, *, wait: bool = True) -> None:
-        """Drop the tasks that have not begun, and wait for the others, which ask no failing store again; may be
+        """Drop the tasks that have not begun, and wait for the others, which ask no store any more; may be
         called twice."""
 
 
@@ -67,6 +71,10 @@ class ThreadPools:
     @property
     def threads(self) -> int:
         return self._threads
+
+    @property
+    def closed(self) -> bool:
+        return self._stop.is_set()
 
     def plan(self, task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         return self._planner.submit(task, *args, **kwargs)

@@ -21,7 +21,7 @@ from dataflow.errors import DataError, InternalError, PlanError
 from dataflow.execute.dense import dense_shape
 from dataflow.execute.metrics import Meters
 from dataflow.graph.block import BadSample, Block, as_arrow, concat_blocks
-from dataflow.graph.calls import fail, first_id, stage_error
+from dataflow.graph.calls import check_wanted, fail, first_id, stage_error
 from dataflow.graph.draw import Draw, Turn
 from dataflow.graph.node import Node, walk
 from dataflow.index.index import Index
@@ -171,6 +171,7 @@ def guarded(node: Node, kernel: Callable[[Block], Block], block: Block, isolate:
     Raises:
         PlanError, InternalError: the fault is not that of a row.
     """
+    check_wanted()
     try:
         return kernel(block)
     except (InternalError, PlanError):
@@ -248,7 +249,7 @@ class _Pairs:
             gone = np.array(sorted({sample.origin for sample in bad}), np.int64)
             blocks = [block.take(np.flatnonzero(~np.isin(block.origin, gone))) for block in blocks]
         columns = {name: column for block in blocks for name, column in block.columns.items()}
-        ids = np.column_stack([block.ids.reshape(block.rows, -1) for block in blocks])
+        ids = np.column_stack([block.ids for block in blocks])
         owned = all(block.owned for block in blocks)
         return Block(columns, ids, blocks[0].origin, owned=owned, bad=bad)
 

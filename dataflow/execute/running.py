@@ -25,6 +25,7 @@ from dataflow.execute.job import Bench
 from dataflow.execute.known import KnownDriver, Made
 from dataflow.execute.mended import Mended
 from dataflow.execute.metrics import Meters
+from dataflow.execute.one_by_one import OneByOne
 from dataflow.execute.operate import Operators
 from dataflow.execute.pools import ThreadPools
 from dataflow.execute.position import Place
@@ -89,8 +90,9 @@ class Running:
         return Bench(
             program=plan.program, stream=plan.stream, seed=plan.seed, pools=self._pools,
             operators=Operators(self._pools, setup.output_bytes), arrow=ArrowUse(setup.reader_bytes),
+            arranging=OneByOne(self._pools.compute),
             memory=self._memory, streams=self._streams, meters=self._meters,
-            range_rows=max(1, min(1024, int(_RANGE_BYTES / plan.row_bytes))),
+            range_rows=max(1, min(1024, int(_RANGE_BYTES / max(plan.row_bytes, plan.delivered_bytes)))),
             tolerant=options.errors.on_error != "raise", place=place_finder(plan.indexes), last=self._last,
         )  # fmt: skip
 
@@ -184,9 +186,10 @@ def _up_to(epoch: int | None, driver: Generator[Made, None, None]) -> Generator[
     """
     with closing(driver):
         for made in driver:
-            yield made
             while made.ends_epoch and made.epoch + 1 == epoch:
                 yield made
+            yield made
+            del made  # as in the driver
 
 
 def _split_off(batch: HostBatch) -> HostBatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +22,8 @@ from dataflow.order.epoch import EpochOrder
 from dataflow.order.lanes import below
 
 __all__ = ["Resident", "Setup", "check_start", "make_setup", "resident", "sized"]
+
+logger = logging.getLogger("dataflow.execute")
 
 # Decoded bytes that one reader holds at a time, and of an unshuffled lane that are read at once.
 _SLICE_BYTES = 32 << 20
@@ -109,7 +112,7 @@ class Setup:
         run = min(_MOST_STEPS, max(1, options.prefetch // 2), max(1, int(_RUN_BYTES / batch_bytes)))
         limit = max(1, options.memory_limit - self.overhead_bytes)
         remote = any(not source.index.store.is_local for source in plan.sources)
-        return Pace(run, plan.row_bytes, limit, min(limit, (256 if remote else 32) << 20))
+        return Pace(run, _RUN_BYTES, plan.row_bytes, limit, min(limit, (256 if remote else 32) << 20))
 
 
 def make_setup(
@@ -189,6 +192,11 @@ def _batch_step(node: Node) -> Node:
 def _batching(sizes: BatchSizes, world: World, state: Mapping[str, Json] | None) -> Batching:
     if state is not None:
         batch, lanes = int(state["batch"]), int(state["lanes"])  # type: ignore[arg-type]
+        asked, _ = sizes.begun_on(world.size)
+        if asked != batch:
+            logger.warning(
+                "the state's batch of %d rows goes on, not the %d that the pipeline asks for", batch, asked
+            )
         if world.size > batch:
             raise PlanError(
                 f"world_size={world.size} is larger than the state's batch of {batch}.",

@@ -11,13 +11,16 @@ from typing import Final, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from connectors.tensors import shape_of, to_numpy
+from connectors.stop import stop_of_thread
+from connectors.tensors import has_nulls, shape_of, to_numpy
 from dataflow.errors import DataError, StageError
 from dataflow.graph.block import BadSample, Block, Column
 from dataflow.graph.rows import listed
 
 __all__ = [
+    "Stopped",
     "call_rows",
+    "check_wanted",
     "columns_view",
     "fail",
     "first_id",
@@ -84,6 +87,20 @@ def forget_frames(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
+class Stopped(BaseException):
+    """Nobody wants what this thread works at any more. No Exception: it is the fault of no row."""
+
+
+def check_wanted() -> None:
+    """Called between two calls of a user's function, which may be slow.
+
+    Raises:
+        Stopped: the loader was closed.
+    """
+    if stop_of_thread().is_set():
+        raise Stopped
+
+
 def call_rows(
     function: Callable[..., object], block: Block, operator: str, extra: Iterable[tuple[object, ...]] = ()
 ) -> tuple[list[object], list[BadSample]]:
@@ -96,6 +113,7 @@ def call_rows(
     rows = listed(block.columns, block.rows)
     arguments: Sequence[tuple[object, ...]] = list(extra) or [()] * len(rows)
     for place, (row, more) in enumerate(zip(rows, arguments, strict=True)):
+        check_wanted()
         try:
             results.append(function(row, *more))
         except Exception as error:
@@ -132,6 +150,6 @@ def columns_view(block: Block) -> dict[str, npt.NDArray[np.generic] | list[objec
 def _view(column: Column) -> npt.NDArray[np.generic] | list[object]:
     if isinstance(column, np.ndarray):
         return column
-    if column.null_count == 0 and shape_of(column.type) is not None:
+    if shape_of(column.type) is not None and not has_nulls(column):
         return to_numpy(column)
     return [row["value"] for row in listed({"value": column}, len(column))]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connectors.tensors import shape_of, to_numpy
+from connectors.tensors import has_nulls, shape_of, to_numpy
 from dataflow.errors import PlanError
 from dataflow.graph.block import Column, as_arrow
 
@@ -36,9 +36,12 @@ def _values(column: Column) -> Sequence[object]:
     kind: Arrow = column.type
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind) and column.null_count == 0:
         return list(column.to_numpy(zero_copy_only=False))
-    if column.null_count == 0 and shape_of(kind) is not None:
+    if shape_of(kind) is not None and not has_nulls(column):
         return list(to_numpy(column))
-    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and shape_of(kind.value_type) is not None:
+    if isinstance(kind, pa.FixedShapeTensorType):
+        return _values(column.storage)
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    if lists and shape_of(kind.value_type) is not None:
         return [None if not item.is_valid else _list_value(item) for item in column]
     values: list[object] = column.to_pylist()
     return values
@@ -46,7 +49,7 @@ def _values(column: Column) -> Sequence[object]:
 
 def _list_value(item: Arrow) -> object:
     values = item.values
-    return to_numpy(values) if values.null_count == 0 else values.to_pylist()
+    return values.to_pylist() if has_nulls(values) else to_numpy(values)
 
 
 def plain_value(value: object) -> object:

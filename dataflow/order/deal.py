@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dataflow.errors import InternalError
 
-__all__ = ["Deal", "deal", "share"]
+__all__ = ["Deal", "Dealt", "Stopped", "deal", "share"]
 
 Int64s = npt.NDArray[np.int64]
 
@@ -50,14 +51,24 @@ class Deal:
         return step + (rows - dealt) // (len(self._steps) - passed)
 
 
-def deal(
-    give: Sequence[int], ended: Sequence[bool], turn: int, size: int
-) -> tuple[tuple[int, ...], int] | None:
+class Dealt(NamedTuple):
+    """A deal that is settled: the rows of each lane, and the lane at which the next batch begins (0 where all lanes
+    have ended before the batch was full)."""
+
+    counts: tuple[int, ...]
+    turn: int
+
+
+class Stopped(NamedTuple):
+    """A deal that is not settled: the first lane it reached that has neither a row to give nor ended."""
+
+    lane: int
+
+
+def deal(give: Sequence[int], ended: Sequence[bool], turn: int, size: int) -> Dealt | Stopped:
     """Deal `size` rows from lanes that can give `give` rows now, beginning at lane `turn`.
 
-    `ended[l]` says that lane l has no row behind those. Returns the rows of each lane and the lane at which
-    the next batch begins (0 where all lanes have ended before `size` rows), or None where the deal is not
-    settled: it reaches a lane that has neither a row to give nor ended.
+    `ended[l]` says that lane l has no row behind those.
     """
     lanes = len(give)
     turned = [*range(turn, lanes), *range(turn)]
@@ -67,16 +78,16 @@ def deal(
         level, place = min(short)
         before = sum(min(give[lane], level + (i < place)) for i, lane in enumerate(turned))
         if before < size:
-            return None
+            return Stopped(turned[place])
     rows = min(size, known.total)
     taken = known.taken(rows).tolist()
     counts = [0] * lanes
     for lane, count in zip(turned, taken, strict=True):
         counts[lane] = count
     if rows < size:
-        return tuple(counts), 0
+        return Dealt(tuple(counts), 0)
     last = max(range(lanes), key=lambda place: (taken[place], place)) if rows else -1
-    return tuple(counts), (turn + last + 1) % lanes
+    return Dealt(tuple(counts), (turn + last + 1) % lanes)
 
 
 def share(size: int, rank: int, world: int) -> tuple[int, int]:

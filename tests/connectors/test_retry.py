@@ -125,11 +125,24 @@ def test_nothing_is_asked_again_once_nobody_wants_it() -> None:
     assert len(time.waits) == 2
 
 
+def test_nothing_is_asked_for_the_first_time_once_nobody_wants_it() -> None:
+    stop, asked = threading.Event(), list[int]()
+    stop.set()
+    with pytest.raises(ConnectorError, match="at byte 7 was not read") as caught:
+        Retry(clock=Time()).run(lambda: asked.append(1), name, stop)
+    assert "closed" in caught.value.hint
+    assert asked == []
+
+
 def test_the_systems_clock_does_not_wait_for_what_has_been_stopped() -> None:
     stop = threading.Event()
-    stop.set()
-    with pytest.raises(ConnectorError):
-        Retry(first_wait_s=10**6, longest_wait_s=10**6, limit_s=10**9).run(failing(1), name, stop)
+
+    def closed_meanwhile() -> None:
+        stop.set()
+        raise ConnectionResetError
+
+    with pytest.raises(ConnectorError, match="ConnectionResetError"):
+        Retry(first_wait_s=10**6, longest_wait_s=10**6, limit_s=10**9).run(closed_meanwhile, name, stop)
 
 
 def test_a_thread_has_the_event_that_it_was_given_and_no_other_one() -> None:

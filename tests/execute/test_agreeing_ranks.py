@@ -148,6 +148,25 @@ def test_an_error_is_raised_on_every_rank_when_its_batch_is_due(bad: int) -> Non
     assert f"log of rank {owner}" in other.hint
 
 
+@pytest.mark.parametrize("world", [1, 2])
+def test_a_lane_that_fails_behind_a_batch_does_not_end_it_where_only_others_must_offer_more(
+    world: int,
+) -> None:
+    def keep(row: Row) -> bool:
+        if row["x"] == 2 * 20 + 8:
+            raise ValueError("mine")
+        return bool(row["x"] < 3 * 20)
+
+    # Three of thirteen lanes have rows: of 26 they give 9, 9 and 8, which is what a first offer may hold.
+    pipe = fragments([20] * 13).filter(keep).batch(global_size=26, lanes=13)
+    first = [*range(9), *range(20, 29), *range(40, 48)]
+    share = len(first) // world
+    for rank, found in enumerate(_until_error(meeting_loaders(pipe, world))):
+        assert len(found) == 2
+        assert found[0] == first[rank * share : (rank + 1) * share]
+        assert isinstance(found[1], StageError if rank == 0 else RankError)
+
+
 def _until_error(ranks: list[Loader[Any]]) -> list[list[Any]]:
     """What each rank gets, batch after batch, and the error in the end."""
     found: list[list[Any]] = [[] for _ in ranks]

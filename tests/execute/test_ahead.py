@@ -6,9 +6,11 @@ import threading
 import weakref
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import count
 
 import pytest
 
+from dataflow.errors import LoaderClosed
 from dataflow.execute.ahead import Ahead
 from dataflow.execute.assemble import HostBatch
 from dataflow.execute.known import Made
@@ -68,15 +70,14 @@ class _Batches(list[HostBatch]):
 
 
 def test_batches_that_were_taken_are_kept_by_nobody_while_later_ones_are_made() -> None:
-    gone: weakref.ref[_Batches]
-    go_on = threading.Event()
+    making, go_on = threading.Event(), threading.Event()
 
     def driver() -> Generator[Made, None, None]:
         future: Future[list[HostBatch]] = Future()
         yield Made(0, 0, future)
         future.set_result(_Batches())
         del future
-        yield Made(0, 1, [])
+        making.set()
         go_on.wait(60)
 
     ahead = Ahead(driver(), lambda: None)
@@ -85,8 +86,30 @@ def test_batches_that_were_taken_are_kept_by_nobody_while_later_ones_are_made() 
     batches = made.batches.result(60)
     assert isinstance(batches, _Batches)
     gone = weakref.ref(batches)
-    ahead.get()
+    assert making.wait(60)
     del made, batches
     assert gone() is None
     go_on.set()
     ahead.join()
+
+
+def test_a_driver_that_fails_to_close_keeps_nothing_from_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[BaseException | None] = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: reported.append(args.exc_value))
+    broken, ended = OSError("the driver did not close"), threading.Event()
+
+    def driver() -> Generator[Made, None, None]:
+        try:
+            for step in count():
+                yield Made(0, step, [])
+        finally:
+            raise broken
+
+    ahead = Ahead(driver(), ended.set)
+    ahead.get()
+    ahead.abandon()
+    ahead.join()
+    assert ended.is_set()
+    assert reported == [broken]
+    with pytest.raises(LoaderClosed):
+        ahead.get()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+from typing import NoReturn
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dataflow.execute import buffers
 from dataflow.execute.buffers import BufferPool
 
 KINDS = st.sampled_from(["int64", "float16", "bool", "uint8"])
@@ -56,3 +61,17 @@ def test_the_pool_may_die_before_its_arrays() -> None:
     array[...] = 7
     del pool
     assert (array == 7).all()
+
+
+def test_memory_that_the_system_refuses_is_not_counted_as_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(size: int) -> NoReturn:
+        raise OSError(errno.ENOMEM, "no memory")
+
+    pool = BufferPool(keep_bytes=1 << 20)
+    with monkeypatch.context() as patched:
+        patched.setattr(buffers, "_fresh", refuse)
+        with pytest.raises(OSError, match="no memory"):
+            pool.empty((200_000,), "uint8")
+    assert pool.leased_bytes == 0
+    array = pool.empty((200_000,), "uint8")
+    assert pool.leased_bytes >= array.nbytes

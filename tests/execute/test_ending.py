@@ -26,6 +26,7 @@ from dataflow.execute.compile import compile_plan
 from dataflow.execute.job import Bench, WindowJob
 from dataflow.execute.loader import Loader
 from dataflow.execute.metrics import Meters
+from dataflow.execute.one_by_one import OneByOne
 from dataflow.execute.operate import Operators
 from dataflow.execute.row_names import place_finder
 from dataflow.execute.streams import OpenStreams
@@ -362,7 +363,7 @@ def _two_linked_windows(pools: _HeldPools) -> list[WindowJob]:
     bench = Bench(
         program=plan.program, stream=plan.stream, seed=0, pools=pools, operators=Operators(pools, 1 << 20),
         memory=BufferPool(1 << 20), streams=OpenStreams(1 << 20, limit=4), meters=Meters(), range_rows=8,
-        tolerant=False, arrow=ArrowUse(0), place=place_finder(plan.indexes),
+        tolerant=False, arrow=ArrowUse(0), arranging=OneByOne(pools.compute), place=place_finder(plan.indexes),
     )  # fmt: skip
     order = EpochOrder(plan.stream, seed=0, lanes=1, turn=0, chunk_rows=8)
     jobs = [WindowJob(bench, window, 0, None, 0, lambda row: (0, row)) for window in order.windows(0)]
@@ -419,3 +420,29 @@ def test_a_read_does_not_wait_for_one_of_a_window_that_was_given_up() -> None:
     first.cancel()
     pools.run_all()
     assert len(_values(second)) == 8
+
+
+@both
+def test_closing_waits_for_one_call_of_a_function_and_not_for_a_range_of_rows(recipe: Recipe) -> None:
+    gate, calls = threading.Event(), []
+
+    def held(row: Row) -> Row:
+        calls.append(row["x"])
+        if len(calls) > 40:
+            gate.wait(60)
+        return row
+
+    pipe = recipe.rows().map(held, schema={"x": "int64"}).batch(4)
+    loader = pipe.loader(output="numpy", threads=1)
+    next(iter(loader))
+    closing = threading.Thread(target=loader.close)
+    closing.start()
+    running = loader._running
+    while running is not None and not running._pools.closed:
+        gate.wait(0.001)
+        running = loader._running or running
+    made = len(calls)
+    gate.set()
+    closing.join(60)
+    assert not closing.is_alive()
+    assert len(calls) <= made + 1

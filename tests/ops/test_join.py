@@ -154,3 +154,35 @@ def test_columns_are_chosen_behind_inputs_of_which_one_needs_them_all(step: Any,
         found = rows(choose(pipe))
         assert sorted(row["a"] for row in found) == [1, 1, 2, 2]
         assert all(row.keys() == {"a"} for row in found)
+
+
+@pytest.mark.parametrize("function", [False, True])
+def test_zip_gives_a_rank_nothing_of_a_window_whose_rows_all_go_to_others(function: bool) -> None:
+    pipe = flow.zip(numbers(400), numbers(400, first=1000, column="y"))
+    if function:
+        pipe = pipe.map(lambda row: row)
+    pipe = pipe.batch(global_size=200, lanes=1)
+    seen = []
+    for rank in range(2):
+        with pipe.loader(rank=rank, world_size=2, output="numpy") as loader:
+            for batch in loader:
+                assert (batch["y"] == batch["x"] + 1000).all()
+                seen += batch["x"].tolist()
+    assert sorted(seen) == list(range(400))
+
+
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+def test_zip_goes_on_where_all_rows_of_a_range_are_bad(on_error: Any) -> None:
+    def fails(row: dict[str, Any]) -> dict[str, Any]:
+        if 64 <= row["x"] < 192:
+            raise ValueError("bad")
+        return row
+
+    left = numbers(400).map(fails, schema={"x": "int64"})
+    pipe = flow.zip(left, numbers(400, first=1000, column="y")).batch(8)
+    with pipe.loader(output="numpy", on_error=on_error, threads=1) as loader:
+        found = [
+            pair for batch in loader for pair in zip(batch["x"].tolist(), batch["y"].tolist(), strict=True)
+        ]
+    assert all(y == x + 1000 for x, y in found)
+    assert len(found) == (272 if on_error == "skip" else 400)

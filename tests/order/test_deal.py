@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataflow.errors import InternalError
-from dataflow.order.deal import Deal, deal, share
+from dataflow.order.deal import Deal, Dealt, Stopped, deal, share
 
 LENGTHS = st.lists(st.integers(0, 12), min_size=1, max_size=7)
 
@@ -38,17 +38,19 @@ def offers(draw: st.DrawFn) -> tuple[list[int], list[bool], int, int]:
 def test_a_deal_of_offers_goes_round_from_the_turn(case: tuple[list[int], list[bool], int, int]) -> None:
     give, ended, turn, size = case
     counts, lane, passed = [0] * len(give), turn, 0
-    settled = True
-    while sum(counts) < size and passed < len(give) and settled:
+    stopped: int | None = None
+    while sum(counts) < size and passed < len(give) and stopped is None:
         if counts[lane] < give[lane]:
             counts[lane] += 1
             passed = 0
         else:
-            settled = ended[lane]
+            stopped = None if ended[lane] else lane
             passed += 1
         lane = (lane + 1) % len(give)
-    expected = (tuple(counts), lane if sum(counts) == size else 0) if settled else None
-    assert deal(give, ended, turn, size) == expected
+    if stopped is not None:
+        assert deal(give, ended, turn, size) == Stopped(stopped)
+    else:
+        assert deal(give, ended, turn, size) == Dealt(tuple(counts), lane if sum(counts) == size else 0)
 
 
 @given(LENGTHS, st.lists(st.integers(1, 9), min_size=1, max_size=30))
@@ -56,7 +58,7 @@ def test_the_order_of_a_deal_does_not_depend_on_the_batch_size(lengths: list[int
     left, turn, rows = list(lengths), 0, 0
     for size in sizes:
         dealt = deal(left, [True] * len(left), turn, size)
-        assert dealt is not None
+        assert isinstance(dealt, Dealt)
         counts, turn = dealt
         left = [n - count for n, count in zip(left, counts, strict=True)]
         rows = min(rows + size, sum(lengths))
@@ -64,10 +66,10 @@ def test_the_order_of_a_deal_does_not_depend_on_the_batch_size(lengths: list[int
 
 
 def test_a_lane_that_may_have_more_keeps_the_deal_open_until_it_says_so() -> None:
-    assert deal([3, 1], [False, False], 0, 4) is None
-    assert deal([3, 1], [False, True], 0, 4) == ((3, 1), 1)
-    assert deal([3, 1], [True, False], 0, 3) == ((2, 1), 1)
-    assert deal([2, 1], [True, True], 0, 9) == ((2, 1), 0)
+    assert deal([3, 1], [False, False], 0, 4) == Stopped(1)
+    assert deal([3, 1], [False, True], 0, 4) == Dealt((3, 1), 1)
+    assert deal([3, 1], [True, False], 0, 3) == Dealt((2, 1), 1)
+    assert deal([2, 1], [True, True], 0, 9) == Dealt((2, 1), 0)
 
 
 @given(st.integers(0, 50), st.integers(1, 9))

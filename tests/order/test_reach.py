@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataflow.order.batches import split
-from dataflow.order.deal import deal
+from dataflow.order.deal import Dealt, deal
 from dataflow.order.reach import reach
 
 worlds = st.integers(1, 9).flatmap(lambda world: st.tuples(st.just(world), st.integers(0, world - 1)))
@@ -20,8 +20,8 @@ def test_a_rank_reads_from_exactly_the_lanes_in_its_reach_whoever_begins(
     read: set[int] = set()
     for turn in range(lanes):
         settled = deal([rows + 1] * lanes, [False] * lanes, turn, rows)
-        assert settled is not None
-        share = split(settled[0], [0] * lanes, rows, rank, world)
+        assert isinstance(settled, Dealt)
+        share = split(settled.counts, [0] * lanes, rows, rank, world)
         read |= {part.lane for part in share.parts}
     assert set(reach(lanes, rows, rank, world)) == read
 

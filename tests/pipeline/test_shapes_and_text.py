@@ -388,3 +388,41 @@ def test_what_a_map_returns_is_what_is_delivered() -> None:
     assert batch["nested"] == [{"a": n} for n in range(4)]
     assert batch["maybe"].tolist() == [0, -1, 2, 3]
     assert batch["when"].tolist() == [1704067200 + n for n in range(4)]
+
+
+@pytest.mark.parametrize("step", ["bare", "shuffle", "filter", "filter and shuffle", "map"])
+@pytest.mark.parametrize("world", [1, 2, 3])
+def test_nulls_inside_fixed_lists_stay_in_their_rows_where_a_rank_takes_some_of_them(
+    step: str, world: int, tmp_path: Path
+) -> None:
+    lists = [[float(n), None if n % 7 == 0 else n + 0.5] for n in range(120)]
+    table = pa.table({"n": np.arange(120), "v": pa.array(lists, pa.list_(pa.float64(), 2))})
+    for pipe in (flow.from_arrow(table), flow.read(parquet(tmp_path / "a.parquet", table, 25))):
+        if "filter" in step:
+            pipe = pipe.filter([("n", ">", 30)])
+        if "shuffle" in step:
+            pipe = pipe.shuffle(50)
+        if step == "map":
+            pipe = pipe.map(lambda row: {"m": row["n"]}, add=True, schema={"m": "int64"})
+        pipe = pipe.batch(global_size=12, lanes=1, remainder="keep")
+        seen = []
+        for rank in range(world):
+            with pipe.loader(rank=rank, world_size=world, output="arrow") as loader:
+                for batch in loader:
+                    seen += batch["n"].to_pylist()
+                    assert batch["v"].to_pylist() == [lists[n] for n in batch["n"].to_pylist()]
+        assert sorted(seen) == list(range(31 if "filter" in step else 0, 120))
+
+
+def test_functions_get_lists_with_nulls_inside_as_lists_and_the_others_as_arrays() -> None:
+    column = pa.array([[1.0, 2.0], [3.0, None]], pa.list_(pa.float64(), 2))
+    got: list[Any] = []
+
+    def seen(row: dict[str, Any]) -> dict[str, Any]:
+        got.append(row["v"])
+        return {"x": 1}
+
+    pipe = flow.from_arrow(pa.table({"v": column})).map(seen, schema={"x": "int64"})
+    assert numpy(pipe, "x", 2).tolist() == [1, 1]
+    assert isinstance(got[0], np.ndarray)
+    assert [got[0].tolist(), got[1]] == [[1.0, 2.0], [3.0, None]]

@@ -11,6 +11,9 @@ from typing import Any
 __all__ = ["OneByOne"]
 
 
+Task = tuple[Callable[[], Any], Callable[[Future[Any]], None]]
+
+
 class OneByOne:
     """Hands the next task to a pool when the one before is done, so that no thread of the pool waits; thread-safe.
 
@@ -21,22 +24,32 @@ class OneByOne:
     def __init__(self, submit: Callable[[Callable[[], Any]], Future[Any]]) -> None:
         self._submit = submit
         self._lock = threading.Lock()
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._waiting: deque[Task] = deque()
         self._busy = False
+        self._closed = False
 
     def run(self, task: Callable[[], Any], ended: Callable[[Future[Any]], None]) -> None:
         """Run a task behind those handed in before; `ended` is called with its future, as a done-callback.
 
-        A pool that takes no task gives a future with its error.
+        Where the pool takes no task the future has its error, and where it was closed the future is cancelled.
         """
         with self._lock:
-            self._waiting.append(lambda: self._begin(task, ended))
-            begin = None if self._busy else self._waiting.popleft()
-            self._busy = True
-        if begin is not None:
-            begin()
+            self._waiting.append((task, ended))
+            next_task = self._next()
+        self._begin(next_task)
 
-    def _begin(self, task: Callable[[], Any], ended: Callable[[Future[Any]], None]) -> None:
+    def _next(self) -> Task | None:
+        if self._closed or self._busy or not self._waiting:
+            return None
+        self._busy = True
+        return self._waiting.popleft()
+
+    def _begin(self, next_task: Task | None) -> None:
+        if self._closed:
+            self._cancel_all()
+        if next_task is None:
+            return
+        task, ended = next_task
         future: Future[Any]
         try:
             future = self._submit(task)
@@ -47,10 +60,18 @@ class OneByOne:
 
     def _ended(self, done: Future[Any], ended: Callable[[Future[Any]], None]) -> None:
         ended(done)
-        if done.cancelled():
-            return  # the pool is being closed, and holds a lock that `submit` needs
         with self._lock:
-            begin = self._waiting.popleft() if self._waiting else None
-            self._busy = begin is not None
-        if begin is not None:
-            begin()
+            # Only a pool that is being closed cancels, and under a lock that `submit` needs.
+            self._closed = self._closed or done.cancelled()
+            self._busy = False
+            next_task = self._next()
+        self._begin(next_task)
+
+    def _cancel_all(self) -> None:
+        """Nothing runs any more, and whoever waits for it is told so."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, deque()
+        for _, ended in waiting:
+            cancelled: Future[Any] = Future()
+            cancelled.cancel()
+            ended(cancelled)

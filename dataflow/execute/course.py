@@ -11,8 +11,8 @@ from typing import cast
 
 from connectors.contract import Json
 from dataflow.errors import DataError, PlanError
-from dataflow.execute.setup import Setup, make_setup
-from dataflow.graph.node import Node, walk
+from dataflow.execute.setup import Setup, make_setup, say_kept_batch
+from dataflow.graph.node import Node, distinct_sources
 from dataflow.index.cache import find_files, keep_files
 from dataflow.index.identity import Resumed, compare
 from dataflow.options import LoaderOptions, World
@@ -55,6 +55,7 @@ def resume(
         PlanError: the state is of another pipeline, or steps, sizes or memory do not fit, new files included.
         DataError: files are gone or changed, or new ones would change the rows of the old ones.
     """
+    say_kept_batch(node, world.size, state)
     sources = _resumed(node, state, new_files=new_files)
     make = partial(make_setup, node, seed, options, world, state)
     epoch, step = cast(int, state["epoch"]), cast(int, state["step"])
@@ -67,7 +68,7 @@ def resume(
 
 def _resumed(node: Node, state: Mapping[str, Json], *, new_files: bool) -> dict[int, Resumed]:
     """Each source as the state has it and as later epochs do, by its id()."""
-    sources = list({id(step.source): step.source for step in walk(node) if step.source is not None}.values())
+    sources = distinct_sources(node)
     saved: list[Mapping[str, Json]] = state["sources"]  # type: ignore[assignment]
     if len(saved) != len(sources):
         raise PlanError(

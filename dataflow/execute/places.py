@@ -43,8 +43,8 @@ class Places:
     @cached_property
     def _read_before(self) -> Int64s:
         """int64 (rows of the spans + 1,): how many rows in front of each are read."""
-        counts = np.cumsum(self.wanted) if self.wanted is not None else np.arange(1, self.rows + 1)
-        return np.concatenate([np.zeros(1, np.int64), counts])
+        assert self.wanted is not None
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.wanted)])
 
     def read_rows(self, start: int, stop: int) -> tuple[slice, Bools | None]:
         """Rows `start` to `stop` of the spans: which read rows they are, and which of them; None for all."""

@@ -21,7 +21,7 @@ from dataflow.order.batches import Batching, Steps, check_batch, check_length
 from dataflow.order.epoch import EpochOrder
 from dataflow.order.lanes import below
 
-__all__ = ["Resident", "Setup", "check_start", "make_setup", "resident", "sized"]
+__all__ = ["Resident", "Setup", "check_start", "make_setup", "resident", "say_kept_batch", "sized"]
 
 logger = logging.getLogger("dataflow.execute")
 
@@ -166,6 +166,17 @@ def check_start(node: Node, world_size: int) -> None:
     check_batch(batch, lanes, world_size)
 
 
+def say_kept_batch(node: Node, world_size: int, state: Mapping[str, Json]) -> None:
+    """Warn where the batch of a state, which goes on, is not the one that the pipeline asks for."""
+    asked, _ = _batch_step(node).batch_sizes.begun_on(world_size)
+    if asked != state["batch"]:
+        logger.warning(
+            "the state's batch of %d rows goes on, not the %d that the pipeline asks for",
+            state["batch"],
+            asked,
+        )
+
+
 def sized(
     plan: Plan,
     batching: Batching,
@@ -192,11 +203,6 @@ def _batch_step(node: Node) -> Node:
 def _batching(sizes: BatchSizes, world: World, state: Mapping[str, Json] | None) -> Batching:
     if state is not None:
         batch, lanes = int(state["batch"]), int(state["lanes"])  # type: ignore[arg-type]
-        asked, _ = sizes.begun_on(world.size)
-        if asked != batch:
-            logger.warning(
-                "the state's batch of %d rows goes on, not the %d that the pipeline asks for", batch, asked
-            )
         if world.size > batch:
             raise PlanError(
                 f"world_size={world.size} is larger than the state's batch of {batch}.",

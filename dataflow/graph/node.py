@@ -32,6 +32,7 @@ __all__ = [
     "Node",
     "Source",
     "Traits",
+    "distinct_sources",
     "makes_batches",
     "split_at_batch",
     "walk",
@@ -308,6 +309,11 @@ def _short(value: object) -> str:
 def walk(node: Node) -> list[Node]:
     """All steps below and including `node`, inputs first, depth first: the order of ordinals and leaves."""
     return [step for feed in node.inputs for step in walk(feed)] + [node]
+
+
+def distinct_sources(node: Node) -> list[Source]:
+    """The sources below a step, each once, numbered by first appearance."""
+    return list({id(step.source): step.source for step in walk(node) if step.source is not None}.values())
 
 
 def split_at_batch(node: Node) -> tuple[Node, tuple[Node, ...]]:

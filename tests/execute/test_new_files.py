@@ -344,6 +344,22 @@ def test_a_state_behind_the_boundary_restores_without_asking_and_without_a_warni
     assert caplog.text == ""
 
 
+def test_a_batch_size_that_the_state_overrules_is_said_once_also_where_files_join(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _put(tmp_path / "d", OLD)
+    state = _stopped(_known(tmp_path / "d"), 2)
+    _put(tmp_path / "d", NEW)
+    other = flow.read(tmp_path / "d").shuffle(8).seed(9).batch(global_size=4, lanes=2)
+    with caplog.at_level(logging.WARNING, "dataflow.execute"):
+        (loader,) = _restored(other, state, new_files=True)
+    with loader:
+        assert len(next(iter(loader))["x"]) == 6
+    assert [record.getMessage() for record in caplog.records] == [
+        "the state's batch of 6 rows goes on, not the 4 that the pipeline asks for"
+    ]
+
+
 def test_a_state_in_front_of_the_boundary_leaves_them_out_unless_it_is_asked_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from connectors.forward import codec_of
 from dataflow.execute.outline.wording import counted
-from dataflow.graph.node import Node, walk
+from dataflow.graph.node import Node, distinct_sources
 from dataflow.index.index import Index
 
 __all__ = ["SourceFacts", "sources_of"]
@@ -42,8 +42,7 @@ class SourceFacts:
 
 def sources_of(node: Node) -> tuple[SourceFacts, ...]:
     """The sources in the order of their numbers, each once."""
-    sources = {id(step.source): step.source for step in walk(node) if step.source is not None}
-    return tuple(_facts(source.index) for source in sources.values())
+    return tuple(_facts(source.index) for source in distinct_sources(node))
 
 
 def _facts(index: Index) -> SourceFacts:

@@ -13,10 +13,12 @@ conform.py    `conform`: the rows of one file in the schema of the whole source
 tensors.py    dense columns as NumPy arrays and back, without a copy
 faults.py     what Arrow raises while it reads a file, as our own errors
 kept.py       `Kept`: what was read last of files, bounded in bytes
+readers.py    `Readers`: what a run keeps open of its files between one fragment and the next
 scratch.py    `Scratch`: memory that one read after another uses
 
 parquet.py    `Parquet`: a fragment is a row group; parquet_footer.py finds them and the columns
-arrow_ipc.py  `ArrowIpc`: Arrow files, Feather and streams, by record batch; arrow_layout.py finds them
+arrow_ipc.py  `ArrowIpc`: Arrow files, Feather and streams, by record batch; arrow_layout.py finds them,
+              arrow_rows.py reads some rows and columns of one
 tar.py        `Tar`: WebDataset shards; a fragment is a run of samples
 jsonl.py      `Jsonl`: one JSON object a line; a fragment is a range of lines
 folder.py     `Folder`: one file a row; a fragment is a slice of the listing

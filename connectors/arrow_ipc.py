@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -16,48 +17,67 @@ from connectors.arrow_layout import (
     Batch,
     Layout,
     Packing,
-    file_footer,
+    batch_head,
     file_layout,
-    has_packed_buffers,
     packing_of,
     schema_message,
     stream_layout,
 )
+from connectors.arrow_rows import Rows, can_be_cut
 from connectors.conform import conform, plain, rows_alone
-from connectors.contract import Chunk, FileInfo, Fragment, Opened, Scan, Traits
+from connectors.contract import Chunk, FileInfo, Fragment, Json, Opened, Scan, Traits
 from connectors.faults import reading
 from connectors.kept import Kept
 from connectors.store import Store
-from dataflow.errors import DataError
+from dataflow.errors import ConnectorError, DataError
 
 __all__ = ["ArrowIpc"]
 
 Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only when its class is known
 
 FORMAT = "Arrow"
-DICTIONARIES_BYTES = 16 << 20
+KEPT_BYTES = 32 << 20
 BATCH_BYTES = 256  # what a `Batch` takes, about
-HEADS_BYTES = 16 << 20
 COLUMN_BYTES = 512  # what a column of a schema takes, about
+# In the `meta` of an index: in some file a part of a record batch costs all of it.
+WHOLE: Final = "whole"
 
 
-class _Head(NamedTuple):
-    """What all reads of one file need: its schema, and where its record batches lie.
+class _File(NamedTuple):
+    """What all reads of one file need.
 
-    `alone` says that a record batch can be read by itself: it has no dictionaries and the machine's byte order.
+    Fields:
+        message: of the schema; empty where the stream is compressed as a whole.
+        dictionaries: where their messages lie.
+        alone: a record batch can be read by itself: there are no dictionaries, and numbers have the machine's order.
+        known: a batch of no rows with the dictionaries; None where there are none, or not the same for all batches.
+        can_be_cut: the types, the dictionaries and the order of bytes let some rows of a batch be read alone.
     """
 
+    packing: Packing
+    message: pa.Buffer
     schema: pa.Schema
-    offsets: npt.NDArray[np.int64]
-    alone: bool
+    dictionaries: tuple[Batch, ...] = ()
+    alone: bool = False
+    known: pa.RecordBatch | None = None
+    can_be_cut: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        # As they lie in the file: offsets that nobody has checked may not be followed.
+        known = 0 if self.known is None else sum(d.length for d in self.dictionaries)
+        return COLUMN_BYTES * len(self.schema) + BATCH_BYTES * len(self.dictionaries) + known
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArrowIpc:
     """Arrow IPC files and streams, told apart by their first bytes; a fragment is a record batch.
 
-    Dictionary columns are delivered as their values. On the local disk the rows are a view of the mapped
-    file. A stream that is compressed as a whole (gzip, zstd, lz4) is one fragment, read forward.
+    Dictionary columns are delivered as their values. On the local disk the rows are a view of the mapped file; from
+    another store only the bytes of the rows and columns are asked for that are wanted. A record batch of compressed
+    buffers has no such parts, nor has one with columns of unions, run-ends or list views: of a source with one of
+    these, record batches larger than the window are read forward, once. A stream that is compressed as a whole (gzip,
+    zstd, lz4) is one fragment, read forward.
 
     Args:
         trusted: leave out the check that offsets and text are sound, without which a damaged file can crash
@@ -65,13 +85,8 @@ class ArrowIpc:
     """
 
     trusted: bool = False
-    # Where the dictionaries of a stream lie: otherwise each batch would cost a walk over all the others.
-    _dictionaries: Kept[tuple[Batch, ...]] = field(
-        default_factory=lambda: Kept(DICTIONARIES_BYTES), init=False, repr=False, compare=False
-    )
-
-    _heads: Kept[_Head] = field(
-        default_factory=lambda: Kept(HEADS_BYTES), init=False, repr=False, compare=False
+    _files: Kept[_File] = field(
+        default_factory=lambda: Kept(KEPT_BYTES), init=False, repr=False, compare=False
     )
 
     @property
@@ -84,26 +99,25 @@ class ArrowIpc:
 
     @property
     def traits(self) -> Traits:
-        return Traits(row_ranges=True, single_rows=True, projection=True)
+        return Traits(row_ranges=True, single_rows=True)
+
+    def traits_of(self, meta: Mapping[str, Json]) -> Traits:
+        """See `Adapts`."""
+        return replace(self.traits, row_ranges=False, single_rows=False) if meta.get(WHOLE) else self.traits
 
     def scan(self, store: Store, files: Sequence[FileInfo]) -> Scan:
-        """See `Connector`; reads the heads of the messages.
-
-        `offset` and `length` are the bytes of the record batch; in a file `offset` is the batch's number.
-        """
-        schemas: list[pa.Schema] = []
-        found: list[tuple[int, Batch]] = []
-        for number, info in enumerate(files):
-            with reading(info.path, FORMAT), store.open(info, memory_map=True) as source:
-                schema, layout = _scan(source, info)
-            schemas.append(plain(schema, file=info.path))
-            found += [(number, batch) for batch in layout.batches]
+        """See `Connector`; reads the heads of the messages. `offset` and `length` are the bytes of the record batch."""
+        (info,) = files
+        with reading(info.path, FORMAT), store.open(info, memory_map=True) as source:
+            schema, batches, whole = _scan(source, info)
+            schema = plain(schema, file=info.path)
         return Scan(
-            schema=pa.unify_schemas(schemas, promote_options="permissive"),
-            file=np.array([number for number, _ in found], np.int64),
-            offset=np.array([batch.offset for _, batch in found], np.int64),
-            length=np.array([batch.length for _, batch in found], np.int64),
-            rows=np.array([batch.rows for _, batch in found], np.int64),
+            schema=schema,
+            file=np.zeros(len(batches), np.int64),
+            offset=np.array([batch.offset for batch in batches], np.int64),
+            length=np.array([batch.length for batch in batches], np.int64),
+            rows=np.array([batch.rows for batch in batches], np.int64),
+            meta={WHOLE: True} if whole else {},
         )
 
     def read(
@@ -113,112 +127,156 @@ class ArrowIpc:
         info = opened.files[fragment.file]
         if start == stop:
             return
-        position = 0
-        with reading(info.path, FORMAT), opened.store.open(info, memory_map=True) as source:
-            _check_size(source, info)
-            for batch in self._batches(source, opened.store, info, fragment, schema):
-                found = _selected(batch, schema)
-                for row in range(max(start - position, 0), min(stop - position, batch.num_rows), max_rows):
-                    rows = found.slice(row, min(max_rows, stop - position - row))
-                    if not self.trusted:
-                        rows.validate(full=True)
-                    yield Chunk(conform(rows, schema, file=info.path))
-                position += batch.num_rows
-                if position >= stop:
+        with reading(info.path, FORMAT):
+            with _lent(opened, info) as source:
+                _check_size(source, info)
+                file = self._files.get(opened.store, info, lambda: _weighed(_file(source, info.path)))
+                if file.packing in ("file", "stream"):
+                    names = [name for name in file.schema.names if schema.get_field_index(name) >= 0]
+                    batch = _batch(source, file, info, fragment, names, range(start, stop))
+                    yield from self._chunks(batch, schema, range(0, stop - start, max_rows), info.path)
                     return
+            with opened.store.open(info, memory_map=True) as source:
+                reader = pa.ipc.open_stream(_unpacked(source, file.packing))
+                position = 0
+                for batch in reader:
+                    rows = range(max(start - position, 0), min(stop - position, batch.num_rows), max_rows)
+                    yield from self._chunks(batch, schema, rows, info.path)
+                    position += batch.num_rows
+                    if position >= stop:
+                        return
         raise _changed(info.path, f"a fragment has {position} rows, not {fragment.rows}")
 
-    def _batches(
-        self, source: pa.NativeFile, store: Store, info: FileInfo, fragment: Fragment, wanted: pa.Schema
-    ) -> Iterator[pa.RecordBatch]:
-        """The record batches of a fragment: one, unless the whole stream is compressed."""
-        packing = packing_of(source, info.path)
-        source.seek(0)
-        if packing == "file":
-            batch = self._of_file(source, store, info, fragment, wanted)
-        elif packing == "stream":
-            batch = self._of_stream(source, store, info, fragment, wanted)
-        else:
-            yield from pa.ipc.open_stream(_unpacked(source, packing))
-            return
-        if batch.num_rows != fragment.rows:
-            raise _changed(info.path, f"a record batch has {batch.num_rows} rows, not {fragment.rows}")
-        yield batch
-
-    def _of_file(
-        self, source: pa.NativeFile, store: Store, info: FileInfo, fragment: Fragment, wanted: pa.Schema
-    ) -> pa.RecordBatch:
-        """One batch; Arrow's own reader takes four times as long to open a file as the batch takes to read."""
-        head = self._heads.get(store, info, lambda: _head(source, info.path))
-        if fragment.offset >= len(head.offsets):
-            raise _changed(info.path, f"there is no record batch {fragment.offset}")
-        offset = int(head.offsets[fragment.offset])
-        is_view = _is_view(source, info.path, offset)
-        if is_view and head.alone:
-            source.seek(offset)
-            return pa.ipc.read_record_batch(pa.ipc.read_message(source), head.schema)
-        source.seek(0)
-        reader = pa.ipc.open_file(source, options=None if is_view else _only(head.schema, wanted))
-        if fragment.offset >= reader.num_record_batches:
-            raise _changed(info.path, f"there is no record batch {fragment.offset}")
-        return reader.get_batch(fragment.offset)
-
-    def _of_stream(
-        self, source: pa.NativeFile, store: Store, info: FileInfo, fragment: Fragment, wanted: pa.Schema
-    ) -> pa.RecordBatch:
-        """One batch, read as a stream of the schema, the dictionaries before the batch, and the batch."""
-        if fragment.offset + fragment.length > info.size:
-            raise _changed(info.path, f"a record batch at byte {fragment.offset} lies outside of it")
-        head = schema_message(source, info.path)
-        schema = pa.ipc.read_schema(head)
-        places = [(fragment.offset, fragment.length)]
-        if any(_has_dictionary(column.type) for column in schema):
-
-            def walk() -> tuple[tuple[Batch, ...], int]:
-                found = stream_layout(source, info.path).dictionaries
-                return found, BATCH_BYTES * len(found)
-
-            known = self._dictionaries.get(store, info, walk)
-            places[:0] = [(d.offset, d.length) for d in known if d.offset < fragment.offset]
-        parts = [head]
-        for offset, length in places:
-            source.seek(offset)
-            parts.append(source.read_buffer(length))
-        reader = pa.ipc.open_stream(_joined(parts), options=_only(schema, wanted))
-        return reader.read_next_batch()
+    def _chunks(self, batch: pa.RecordBatch, schema: pa.Schema, rows: range, path: str) -> Iterator[Chunk]:
+        """Some rows of a batch, `rows.step` at a time."""
+        found = _selected(batch, schema)
+        for row in rows:
+            part = found.slice(row, min(rows.step, rows.stop - row))
+            if not self.trusted:
+                part.validate(full=True)
+            yield Chunk(conform(part, schema, file=path))
 
 
-def _scan(source: pa.NativeFile, info: FileInfo) -> tuple[pa.Schema, Layout]:
+@contextmanager
+def _lent(opened: Opened, info: FileInfo) -> Iterator[pa.NativeFile]:
+    """A file to read ranges of; the map of a local one is used again for the next fragment."""
+    if not opened.store.is_local:
+        with opened.store.open(info, read_ahead=False) as source:
+            yield source
+        return
+    try:
+        size = Path(info.path).stat().st_size
+    except FileNotFoundError as error:
+        raise ConnectorError(f"{info.path} does not exist.", hint="put it back, or index again") from error
+    # Behind the end of a file that was cut off meanwhile a map has no bytes, which ends the process.
+    if size != info.size:
+        raise _changed(info.path, f"it has {size} bytes, not {info.size}")
+    with opened.readers.lend(info, lambda: opened.store.open(info, memory_map=True)) as source:
+        yield source
+
+
+def _scan(source: pa.NativeFile, info: FileInfo) -> tuple[pa.Schema, tuple[Batch, ...], bool]:
+    """The schema, the record batches, and whether a part of some batch costs all of it."""
     _check_size(source, info)
     packing = packing_of(source, info.path)
+    if packing in ("file", "stream"):
+        layout = _layout(source, info.path, packing)
+        file = _file(source, info.path, layout)
+        whole = layout.compressed or not file.can_be_cut
+        return file.schema, layout.batches, whole and bool(layout.batches)
     source.seek(0)
-    if packing == "file":
-        layout = file_layout(source, info.path)
-        source.seek(0)
-        schema = pa.ipc.open_file(source).schema
-        numbered = (Batch(k, 1, batch.rows) for k, batch in enumerate(layout.batches))
-        return schema, Layout(tuple(numbered))
-    if packing == "stream":
-        layout = stream_layout(source, info.path)
-        return pa.ipc.read_schema(schema_message(source, info.path)), layout
     reader = pa.ipc.open_stream(_unpacked(source, packing))
     rows = sum(batch.num_rows for batch in reader)
-    return reader.schema, Layout((Batch(0, info.size, rows),))
+    return reader.schema, (Batch(0, info.size, rows),), True
 
 
-def _head(source: pa.NativeFile, path: str) -> tuple[_Head, int]:
-    footer = file_footer(source, path)
+def _layout(source: pa.NativeFile, path: str, packing: Packing) -> Layout:
+    return (file_layout if packing == "file" else stream_layout)(source, path)
+
+
+def _weighed(file: _File) -> tuple[_File, int]:
+    return file, file.nbytes
+
+
+def _file(source: pa.NativeFile, path: str, layout: Layout | None = None) -> _File:
     source.seek(0)
-    schema = pa.ipc.open_file(source).schema
-    swapped = footer.big_endian != (sys.byteorder == "big")
-    alone = not swapped and not any(_has_dictionary(column.type) for column in schema)
-    return _Head(schema, footer.offsets, alone), footer.offsets.nbytes + COLUMN_BYTES * len(schema)
+    packing = packing_of(source, path)
+    if packing not in ("file", "stream"):
+        return _File(packing, pa.py_buffer(b""), pa.schema([]))
+    message, big_endian = schema_message(source, path, packing)
+    schema = pa.ipc.read_schema(message)
+    swapped = big_endian != (sys.byteorder == "big")
+    cut = not swapped and all(can_be_cut(column.type) for column in schema)
+    if not any(_has_dictionary(column.type) for column in schema):
+        return _File(packing, message, schema, alone=not swapped, can_be_cut=cut)
+    layout = layout or _layout(source, path, packing)
+    dictionaries = layout.dictionaries
+    # A file has one set of dictionaries; in a stream later batches may have other ones.
+    first = min((batch.offset for batch in layout.batches), default=0)
+    if not layout.batches or (packing == "stream" and any(d.offset > first for d in dictionaries)):
+        return _File(packing, message, schema, dictionaries)
+    none = pa.RecordBatch.from_pylist([], schema=schema).serialize()
+    # A copy, or a map of the file would be kept with what is kept here.
+    parts = [
+        message,
+        *(pa.py_buffer(_bytes(source, d.offset, d.length).to_pybytes()) for d in dictionaries),
+        none,
+    ]
+    known = pa.ipc.open_stream(_joined(parts)).read_next_batch()
+    return _File(packing, message, schema, dictionaries, known=known, can_be_cut=cut)
+
+
+def _batch(
+    source: pa.NativeFile,
+    file: _File,
+    info: FileInfo,
+    fragment: Fragment,
+    names: list[str],
+    rows: range,
+) -> pa.RecordBatch:
+    """Some rows of a record batch, with the columns wanted and perhaps others."""
+    offset, length = fragment.offset, fragment.length
+    if offset + length > info.size:
+        raise _changed(info.path, f"a record batch at byte {offset} lies outside of it")
+    is_mapped = isinstance(source, pa.MemoryMappedFile)
+    is_whole = (len(rows), len(names)) == (fragment.rows, len(file.schema))
+    # From another store all of it comes in one request, a part in one for each buffer.
+    body, base = source, 0
+    if not is_mapped and (is_whole or not file.can_be_cut):
+        body, base = pa.BufferReader(_bytes(source, offset, length)), offset
+    head = batch_head(body, offset - base, info.path, base)
+    if head is None or (head.rows, head.length) != (fragment.rows, length):
+        raise _changed(info.path, f"there is no record batch of {fragment.rows} rows at byte {offset}")
+    if not names:
+        return rows_alone(len(rows))
+    if is_mapped and file.alone and not head.compressed:
+        # A view of all columns takes no memory; with a choice of columns Arrow would copy those.
+        body.seek(offset)
+        return pa.ipc.read_record_batch(pa.ipc.read_message(body), file.schema).slice(rows.start, len(rows))
+    if file.can_be_cut:
+        return Rows(body, head, file.schema, info.path, file.known).columns(names, rows.start, rows.stop)
+    content = _bytes(body, offset - base, length)
+    return _by_arrow(source, file, fragment, names, content).slice(rows.start, len(rows))
+
+
+def _by_arrow(
+    source: pa.NativeFile, file: _File, fragment: Fragment, names: list[str], content: pa.Buffer
+) -> pa.RecordBatch:
+    """One batch, read as a stream of the schema, the dictionaries that hold for it, and the batch."""
+    before = [d for d in file.dictionaries if file.packing == "file" or d.offset < fragment.offset]
+    parts = [file.message, *(_bytes(source, d.offset, d.length) for d in before), content]
+    # Not all columns, which none would mean.
+    places = [k for k, name in enumerate(file.schema.names) if name in names]
+    options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=places)
+    return pa.ipc.open_stream(_joined(parts), options=options).read_next_batch()
 
 
 def _selected(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
     """The batch with the columns that are wanted, so that no others are checked."""
     if not len(batch.schema):
         return rows_alone(batch.num_rows)
+    if batch.schema.names == wanted.names:
+        return batch
     return batch.select([k for k, name in enumerate(batch.schema.names) if wanted.get_field_index(name) >= 0])
 
 
@@ -246,12 +304,9 @@ class _Parts:
         self._parts.clear()
 
 
-def _is_view(source: pa.NativeFile, path: str, offset: int) -> bool:
-    """Whether the batch at a byte offset takes no memory when all of its columns are read.
-
-    With a choice of columns Arrow would copy those.
-    """
-    return isinstance(source, pa.MemoryMappedFile) and not has_packed_buffers(source, path, offset)
+def _bytes(source: pa.NativeFile, offset: int, length: int) -> pa.Buffer:
+    source.seek(offset)
+    return source.read_buffer(length)
 
 
 def _joined(parts: list[pa.Buffer]) -> pa.NativeFile:
@@ -262,12 +317,6 @@ def _joined(parts: list[pa.Buffer]) -> pa.NativeFile:
 def _unpacked(source: pa.NativeFile, packing: Packing) -> pa.NativeFile:
     kind: Any = packing
     return pa.CompressedInputStream(source, kind)
-
-
-def _only(schema: pa.Schema, wanted: pa.Schema) -> pa.ipc.IpcReadOptions:
-    """Read the wanted columns; where the file has none of them the first, since none would mean all."""
-    places = [k for k, name in enumerate(schema.names) if wanted.get_field_index(name) >= 0]
-    return pa.ipc.IpcReadOptions(use_threads=False, included_fields=places or list(range(len(schema)))[:1])
 
 
 def _has_dictionary(kind: Kind) -> bool:

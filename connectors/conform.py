@@ -58,7 +58,9 @@ def plain(schema: pa.Schema, *, file: str) -> pa.Schema:
 
 
 def _plain_field(field: pa.Field[Any]) -> pa.Field[Any]:
-    return pa.field(field.name, _plain_type(field.type), field.nullable)
+    # A damaged file may say of nulls that there are none.
+    kind = _plain_type(field.type)
+    return pa.field(field.name, kind, field.nullable or pt.is_null(kind))
 
 
 def _plain_type(kind: Kind) -> Kind:
@@ -134,6 +136,8 @@ def _widen(column: Column, target: Kind) -> Column:
         return _widen_struct(column, target)
     if _is_list(source) and _is_list(target):
         return _widen_list(column, target)
+    if pt.is_map(source) and pt.is_map(target):
+        return _widen_map(column, target)
     if not _widens(source, target):
         raise pa.ArrowInvalid("the types are not compatible")
     return column.cast(target)
@@ -166,14 +170,29 @@ def _widen_list(column: Column, target: Kind) -> Column:
         mask = column.is_null() if column.null_count else None
         same_form = pa.FixedSizeListArray.from_arrays(_widen(values, wanted), size, mask=mask)
         return same_form.cast(target)
-    # The values of a slice are those of the whole array: take only the part that the offsets name.
+    offsets, first, size = _offsets(column)
+    values = _widen(column.values.slice(first, size), wanted)
+    kind = pa.LargeListArray if pt.is_large_list(source) else pa.ListArray
+    mask = column.is_null() if column.null_count else None
+    return kind.from_arrays(offsets, values, mask=mask).cast(target)
+
+
+def _widen_map(column: Column, target: Kind) -> Column:
+    offsets, first, size = _offsets(column)
+    keys = _widen(column.keys.slice(first, size), target.key_type)
+    items = _widen(column.items.slice(first, size), target.item_type)
+    mask = column.is_null() if column.null_count else None
+    return pa.MapArray.from_arrays(offsets, keys, items, mask=mask).cast(target)
+
+
+def _offsets(column: Column) -> tuple[Column, int, int]:
+    """The offsets of a column of lists from 0 on, and which of the values they name.
+
+    The values of a slice are those of the whole array.
+    """
     offsets = column.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
-    values = _widen(column.values.slice(first, last - first), wanted)
-    kind = pa.LargeListArray if pt.is_large_list(source) else pa.ListArray
-    moved = pc.subtract(offsets, pa.scalar(first, offsets.type))
-    mask = column.is_null() if column.null_count else None
-    return kind.from_arrays(moved, values, mask=mask).cast(target)
+    return pc.subtract(offsets, pa.scalar(first, offsets.type)), first, last - first
 
 
 def _is_list(kind: Kind) -> bool:
@@ -205,11 +224,7 @@ def _widens(source: Kind, target: Kind) -> bool:
         return _finer(source, target)
     if pt.is_date(source):
         return pt.is_date64(target) or (pt.is_timestamp(target) and target.tz is None)
-    return pt.is_map(source) and pt.is_map(target) and _map_widens(source, target)
-
-
-def _map_widens(source: Kind, target: Kind) -> bool:
-    return _widens(source.key_type, target.key_type) and _widens(source.item_type, target.item_type)
+    return False
 
 
 def _finer(source: Kind, target: Kind) -> bool:

@@ -21,9 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.file_info import FileInfo
+from connectors.readers import Readers
 from connectors.store import Store
 
 __all__ = [
+    "Adapts",
     "BadRow",
     "Chooses",
     "Chunk",
@@ -58,7 +60,8 @@ class Scan:
     """What a scan of one file (or, for `Traits.scans == "listing"`, of the whole list) has found.
 
     The arrays are parallel, one entry a fragment, in row order. `file` counts within the files that were
-    handed to `scan`. `meta` is kept in the index and handed back at every read.
+    handed to `scan`. `meta` is kept in the index and handed back at every read. `remarks` are for people: what is
+    odd in the file, as a sentence that begins behind "the file has", and is the same for many files.
     """
 
     schema: pa.Schema
@@ -67,6 +70,7 @@ class Scan:
     length: Int64s
     rows: Int64s
     meta: Mapping[str, Json] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +98,21 @@ class Traits:
 
     row_ranges: bool  # rows start..stop of a fragment cost about their share of the fragment
     single_rows: bool  # one row costs about its share: `shuffle("full")` is allowed
-    projection: bool  # columns not asked for are not decoded
     scans: Literal["file", "listing"] = "file"  # what one call of `scan` is given
     counts_need_scan: bool = False  # scanning reads the whole file, not a footer
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The files of one source at read time: store, file list, and the `meta` of the index."""
+    """The files of one source at read time: store, file list, and the `meta` of the index.
+
+    A connector may leave readers of local files in `readers`; whoever made this closes them.
+    """
 
     store: Store
     files: Sequence[FileInfo]
     meta: Mapping[str, Json]
+    readers: Readers = field(default_factory=Readers, compare=False, repr=False)
 
 
 @runtime_checkable
@@ -144,6 +151,14 @@ class Connector(Protocol):
             DataError: as `scan`; also where the file is not what the index says.
             ConnectorError: the store cannot be read.
         """
+
+
+@runtime_checkable
+class Adapts(Protocol):
+    """A connector whose files differ in what is cheap."""
+
+    def traits_of(self, meta: Mapping[str, Json]) -> Traits:
+        """The traits where the scans of all files of a source together have found `meta`."""
 
 
 @runtime_checkable

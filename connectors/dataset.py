@@ -16,6 +16,7 @@ from connectors.memory import values_of
 from connectors.store import Store
 from connectors.tensors import shape_of, to_arrow
 from dataflow.errors import DataError, PlanError
+from dataflow.wording import counted
 
 __all__ = ["Dataset", "MapStyle"]
 
@@ -76,7 +77,7 @@ class Dataset:
 
     @property
     def traits(self) -> Traits:
-        return Traits(row_ranges=True, single_rows=True, projection=False)
+        return Traits(row_ranges=True, single_rows=True)
 
     def files(self) -> tuple[FileInfo, ...]:
         """The one pseudo file that stands for the data set; its size is the number of rows."""
@@ -102,7 +103,7 @@ class Dataset:
         """See `Connector`."""
         if fragment.offset + fragment.rows > len(self.data):
             raise DataError(
-                f"it has {len(self.data)} rows, not {fragment.offset + fragment.rows}.",
+                f"it has {counted(len(self.data), 'row')}, not {fragment.offset + fragment.rows}.",
                 file=self._label,
                 hint="resume with the data set that the run was started with",
             )

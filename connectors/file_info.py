@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from dataflow.errors import ConnectorError
+from dataflow.wording import counted
 
 __all__ = ["FileInfo", "listed"]
 
@@ -27,7 +28,7 @@ class FileInfo:
         An etag says more than a time, which counts only where one of the two has no etag.
         """
         if self.size != later.size:
-            return f"it had {self.size} bytes and has {later.size}"
+            return f"it had {counted(self.size, 'byte')} and has {later.size:,}"
         if self.etag and later.etag:
             return "" if self.etag == later.etag else f"its etag was {self.etag} and is {later.etag}"
         if self.mtime and later.mtime and self.mtime != later.mtime:

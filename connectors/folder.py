@@ -15,6 +15,7 @@ from connectors.conform import conform
 from connectors.contract import BadRow, Chunk, FileInfo, Fragment, Json, Opened, Scan, Traits
 from connectors.store import Store
 from dataflow.errors import ConnectorError, DataError, PlanError, near
+from dataflow.wording import counted
 
 __all__ = ["Folder"]
 
@@ -71,7 +72,7 @@ class Folder:
 
     @property
     def traits(self) -> Traits:
-        return Traits(row_ranges=True, single_rows=True, projection=True, scans="listing")
+        return Traits(row_ranges=True, single_rows=True, scans="listing")
 
     def scan(self, store: Store, files: Sequence[FileInfo]) -> Scan:
         """Cut the listing into slices of at most 512 files and (unless one file is larger) 4 MiB.
@@ -83,7 +84,7 @@ class Folder:
         taken = [number for number, info in enumerate(files) if self.takes(info.path)]
         if files and not taken:
             raise DataError(
-                f"none of the {len(files)} files ends in {', '.join(self.suffixes)}.",
+                f"none of the {counted(len(files), 'file')} ends in {', '.join(self.suffixes)}.",
                 file=files[0].path,
                 hint="name the endings with Folder(suffixes=...), () for every file",
             )
@@ -140,7 +141,7 @@ class Folder:
             found.setdefault(name, path)
         for name in sorted(found.keys() - set(self.classes)) if self.classes else ():
             raise DataError(
-                f"the folder {name!r} is none of the {len(self.classes)} classes.",
+                f"the folder {name!r} is none of the {counted(len(self.classes), 'class')}.",
                 file=found[name],
                 hint=near(name, self.classes, what="class"),
             )

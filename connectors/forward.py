@@ -10,6 +10,7 @@ import pyarrow as pa
 from connectors.file_info import FileInfo
 from connectors.store import Store
 from dataflow.errors import ConnectorError, DataError, DataflowError
+from dataflow.wording import counted
 
 __all__ = ["Truncated", "codec_of", "pieces"]
 
@@ -65,13 +66,15 @@ def pieces(store: Store, file: FileInfo | str, *, piece_bytes: int) -> Generator
 def _explained(error: OSError, path: str, codec: str | None, done: int) -> DataError | ConnectorError:
     # Arrow raises a plain OSError without errno for what the decompressor says; a store's error has one.
     if codec is None or error.errno is not None or type(error) is not OSError:
-        return ConnectorError(f"{path} cannot be read behind {done} bytes: {error}")
+        return ConnectorError(f"{path} cannot be read behind {counted(done, 'byte')}: {error}")
     if "Truncated" in str(error):
         return Truncated(
-            f"the {codec} stream ends early, behind {done} decompressed bytes.", file=path, hint=_HINT
+            f"the {codec} stream ends early, behind {counted(done, 'decompressed byte')}.",
+            file=path,
+            hint=_HINT,
         )
     return DataError(
-        f"the {codec} stream is damaged or not {codec}, behind {done} decompressed bytes: {error}",
+        f"the {codec} stream is damaged or not {codec}, behind {counted(done, 'decompressed byte')}: {error}",
         file=path,
         hint="a name that ends in .gz or .zst must be a compressed file; copy or write it again",
     )

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pt
 
-__all__ = ["Conflict", "depth_of", "merge"]
+__all__ = ["Conflict", "depth_of", "fields_in", "merge"]
 
 Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only when its class is known
 Fields: TypeAlias = dict[str, Kind]
@@ -42,6 +42,16 @@ def depth_of(schema: pa.Schema) -> int:
         level = [kind.field(k).type for kind in level for k in range(kind.num_fields)]
         depth += 1
     return depth
+
+
+def fields_in(schema: pa.Schema) -> int:
+    """How many fields there are, those of objects in one another counted too."""
+    found = 0
+    level: list[Kind] = [field.type for field in schema]
+    while level:
+        found += len(level)
+        level = [kind.field(k).type for kind in level for k in range(kind.num_fields)]
+    return found
 
 
 def _fields(kind: Kind) -> Fields:

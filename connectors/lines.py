@@ -1,13 +1,16 @@
-"""`blocks`: a stream of bytes cut at line ends; `strip_lines`: the lines of a block that are not blank."""
+"""A stream of bytes cut at line ends: `blocks`, the `runs` of lines in one, and its lines that are not blank."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
+
+import numpy as np
+import numpy.typing as npt
 
 from dataflow.errors import DataError
 
-__all__ = ["blocks", "strip_lines"]
+__all__ = ["blocks", "line_ends", "runs", "strip_lines"]
 
 _BOM: Final = b"\xef\xbb\xbf"
 _MAX_LINE_BYTES: Final = 1 << 30  # what Arrow's parsers can take, and no more than a machine can hold
@@ -47,6 +50,23 @@ def blocks(stream: Iterable[bytes], path: str) -> Iterator[tuple[int, bytes]]:
     # A last line without an end belongs to the block before it, or many small files would have two blocks.
     if block or held_bytes:
         yield offset, b"".join((block, *held))
+
+
+def line_ends(block: bytes) -> npt.NDArray[np.intp]:
+    """The offsets of the line ends."""
+    # A fifth of the time of bytes.count for both, and without the GIL.
+    return np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n"))
+
+
+def runs(block: bytes, most_lines: Callable[[], int]) -> Iterator[tuple[int, bytes]]:
+    """Yield (offset, run of whole lines), each of as many lines as `most_lines` says when its turn has come."""
+    behind = np.append(line_ends(block) + 1, len(block))
+    line = start = 0
+    while start < len(block):
+        line = min(line + max(1, most_lines()), len(behind))
+        stop = int(behind[line - 1])
+        yield start, block[start:stop] if start or stop < len(block) else block
+        start = stop
 
 
 def strip_lines(block: bytes) -> list[tuple[int, bytes]]:

@@ -16,6 +16,7 @@ from connectors.contract import Chunk, FileInfo, Fragment, Opened, Scan, Traits
 from connectors.store import Store
 from connectors.tensors import to_arrow
 from dataflow.errors import DataError, PlanError
+from dataflow.wording import counted
 
 __all__ = ["ArrowStream", "InMemory", "from_arrow", "from_columns", "values_of"]
 
@@ -59,7 +60,7 @@ class InMemory:
 
     @property
     def traits(self) -> Traits:
-        return Traits(row_ranges=True, single_rows=True, projection=True)
+        return Traits(row_ranges=True, single_rows=True)
 
     def files(self) -> tuple[FileInfo, ...]:
         """The one pseudo file that stands for the table."""
@@ -83,7 +84,7 @@ class InMemory:
         batches = self._batches
         if fragment.offset >= len(batches) or batches[fragment.offset].num_rows != fragment.rows:
             raise DataError(
-                f"chunk {fragment.offset} with {fragment.rows} rows is not in the table.",
+                f"chunk {fragment.offset} with {counted(fragment.rows, 'row')} is not in the table.",
                 file=NAME,
                 hint="resume with the table that the run was started with",
             )

@@ -14,6 +14,7 @@ from connectors.faults import reading
 from connectors.store import Store
 from connectors.tensors import shape_of
 from dataflow.errors import DataError
+from dataflow.wording import counted
 
 __all__ = ["Footer", "Projection", "Projector", "read_footer"]
 
@@ -121,7 +122,7 @@ def read_footer(store: Store, info: FileInfo, whole: pa.Buffer | None = None) ->
     """
     size = info.size
     if size < 12:
-        raise _not_parquet(info, 0, "it is empty" if not size else f"it has only {size} bytes")
+        raise _not_parquet(info, 0, "it is empty" if not size else f"it has only {counted(size, 'byte')}")
     with reading(info.path, "Parquet"):
         tail = whole or store.read(info, max(size - TAIL_BYTES, 0))
         end = tail[-8:].to_pybytes()
@@ -132,7 +133,9 @@ def read_footer(store: Store, info: FileInfo, whole: pa.Buffer | None = None) ->
             raise DataError("its footer is encrypted.", file=info.path, hint="decrypt the file first")
         length = int.from_bytes(end[:4], "little")
         if length > size - 12:
-            raise _not_parquet(info, size - 8, f"its footer of {length} bytes is larger than the file")
+            raise _not_parquet(
+                info, size - 8, f"its footer of {counted(length, 'byte')} is larger than the file"
+            )
         if length + 8 > tail.size:
             tail = store.read(info, size - 8 - length)
         footer = Footer(pq.read_metadata(pa.BufferReader(tail)))

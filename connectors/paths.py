@@ -1,4 +1,4 @@
-"""`resolve`: a URL, a pattern, a folder or a list of them becomes a list of files."""
+"""`resolve`: a URL, a pattern, a folder or a list of them becomes a list of files; `refuse_missing`: some are there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import chain
+from typing import Literal, NamedTuple, TypeAlias
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -17,7 +18,7 @@ from connectors.listing import LocalTree, RemoteTree, Tree, is_hidden
 from connectors.store import Store
 from dataflow.errors import ConnectorError, MissingExtraError, PlanError, near
 
-__all__ = ["Listing", "Url", "resolve"]
+__all__ = ["Listing", "Url", "place_of", "refuse_missing", "resolve"]
 
 Url: TypeAlias = "str | os.PathLike[str]"
 
@@ -31,11 +32,15 @@ MAGIC = re.compile(r"[*?\[{]")
 
 @dataclass(frozen=True)
 class Listing:
-    """Files of one store in reading order. `root` is the folder that their names are relative to."""
+    """Files of one store in reading order. `root` is the folder that their names are relative to.
+
+    `named` are the paths that were asked for by name, not found in a folder or by a wildcard.
+    """
 
     store: Store
     root: str
     files: tuple[FileInfo, ...]
+    named: tuple[str, ...] = ()
 
 
 def resolve(url: Url | Sequence[Url], storage_options: Mapping[str, Json] | None = None) -> Listing:
@@ -56,20 +61,75 @@ def resolve(url: Url | Sequence[Url], storage_options: Mapping[str, Json] | None
         ConnectorError: nothing is found, with the near matches; or the store cannot be reached.
         MissingExtraError: the scheme needs a library that is not installed.
     """
-    urls = [url] if isinstance(url, str | os.PathLike) else list(url)
-    if not all(os.fspath(one) for one in urls) or not urls:
-        raise PlanError(f"{url!r} names no file.", hint="give a path, a URL, a pattern, or a list of them")
+    urls = _listed(url)
     fs, paths = _open(urls, storage_options or {})
     local = isinstance(fs, LocalFileSystem)
     tree: Tree = LocalTree() if local else RemoteTree(fs, expected=paths)
-    files: list[FileInfo] = []
-    roots: set[str] = set()
-    for path in paths:
-        root, found = _expand(tree, path)
-        roots.add(root)
-        files += found
+    found = [_expand(tree, path) for path in paths]
+    files = [info for each in found for info in each.files]
     _refuse_duplicates(files)
-    return Listing(Store(fs), _common(roots), tuple(files))
+    named = tuple(path for each in found for path in each.named)
+    return Listing(Store(fs), _common({each.root for each in found}), tuple(files), named)
+
+
+def refuse_missing(url: Url | Sequence[Url]) -> None:
+    """Raise as `resolve` where a local URL stands for no file; other stores are not asked, for that takes time.
+
+    Of a folder and of each pattern the first file is looked for, and none is opened.
+
+    Raises:
+        PlanError: the argument is empty, or a scheme is unknown.
+        ConnectorError: nothing is found, with the near matches.
+    """
+    tree = LocalTree()
+    for one in [os.fspath(each) for each in _listed(url)]:
+        scheme = _scheme(one)
+        if scheme not in ("", "file", "local"):
+            _check_scheme(one, scheme)
+            continue
+        path = _local_path(LocalFileSystem._strip_protocol(one) if scheme else one)
+        kind, plain = _existing(tree, path)
+        if kind == "folder" and next(tree.walk(plain), None) is None:
+            raise _no_files(plain)
+        if kind is None:
+            for _ in _matched(tree, *_literal_part(tree, plain)):
+                pass  # that there is a first one is enough
+
+
+def _listed(url: Url | Sequence[Url]) -> list[Url]:
+    urls = [url] if isinstance(url, str | os.PathLike) else list(url)
+    if not all(os.fspath(one) for one in urls) or not urls:
+        raise PlanError(f"{url!r} names no file.", hint="give a path, a URL, a pattern, or a list of them")
+    return urls
+
+
+def _local_path(url: str) -> str:
+    path = os.path.abspath(os.path.expanduser(url))  # noqa: PTH100, PTH111 -- ten times faster
+    return path + ("/" if url.endswith("/") and path != "/" else "")
+
+
+def _scheme(url: str) -> str:
+    """The scheme of the store that a URL is in, the last of a chain; empty for a local path."""
+    scheme, separator, _ = url.partition("://")
+    return scheme.rpartition("::")[2] if separator else ""
+
+
+def _check_scheme(url: str, scheme: str) -> None:
+    known = {*fsspec.available_protocols(), *fsspec.registry}
+    if scheme not in known:
+        raise PlanError(
+            f"{url} cannot be opened: there is no scheme {scheme!r}.", hint=near(scheme, known, what="scheme")
+        )
+
+
+def place_of(url: Url, options: Mapping[str, Json]) -> tuple[fsspec.AbstractFileSystem, str]:
+    """The filesystem of one URL, and its path there, in which no character is a pattern.
+
+    Raises:
+        PlanError, MissingExtraError: as `resolve`.
+    """
+    fs, (path,) = _open([url], options)
+    return fs, path
 
 
 def _open(urls: Sequence[Url], options: Mapping[str, Json]) -> tuple[fsspec.AbstractFileSystem, list[str]]:
@@ -79,8 +139,7 @@ def _open(urls: Sequence[Url], options: Mapping[str, Json]) -> tuple[fsspec.Abst
     for url in [os.fspath(one) for one in urls]:
         if "://" not in url:
             # fsspec would take "::" in a name for a chain of filesystems.
-            here, path = local, os.path.abspath(os.path.expanduser(url))  # noqa: PTH100, PTH111 -- ten times faster
-            path += "/" if url.endswith("/") and path != "/" else ""
+            here, path = local, _local_path(url)
         else:
             here, path = _open_remote(url, options)
         if fs is not None and here != fs:
@@ -91,7 +150,8 @@ def _open(urls: Sequence[Url], options: Mapping[str, Json]) -> tuple[fsspec.Abst
 
 
 def _open_remote(url: str, options: Mapping[str, Json]) -> tuple[fsspec.AbstractFileSystem, str]:
-    scheme = url.partition("://")[0].rpartition("::")[2]
+    scheme = _scheme(url)
+    _check_scheme(url, scheme)
     try:
         fs, path = fsspec.core.url_to_fs(url, **options)
     except ImportError as error:
@@ -99,46 +159,81 @@ def _open_remote(url: str, options: Mapping[str, Json]) -> tuple[fsspec.Abstract
             raise MissingExtraError(f"{url} needs s3fs.", extra="s3") from error
         raise PlanError(f"{url} needs a library that is not installed.", hint=str(error)) from error
     except ValueError as error:
-        known = fsspec.available_protocols()
         raise PlanError(
-            f"{url} cannot be opened: {error}", hint=near(scheme, known, what="scheme")
+            f"{url} cannot be opened: {error}", hint="check the URL and storage_options="
         ) from error
     return fs, path + ("/" if url.endswith("/") and not path.endswith("/") else "")
 
 
-def _expand(tree: Tree, path: str) -> tuple[str, list[FileInfo]]:
-    """The folder that stands before every pattern of a path, and the files, in natural order."""
-    wants_folder = path.endswith("/")
-    path = path.rstrip("/") or "/"
-    kind = tree.kind(path)
-    if kind is not None:
-        if kind == "folder":
-            return path, _below(tree, path)
-        if wants_folder:
-            raise ConnectorError(f"{path}/ is a file, not a folder.", hint="leave out the slash at its end")
-        return _parent(path), [tree.info(path)]
-    if not MAGIC.search(path):
-        raise _not_found(tree, path)
+class _Found(NamedTuple):
+    """The folder that stands before every pattern of a path, the files in natural order, and those named outright."""
+
+    root: str
+    files: list[FileInfo]
+    named: list[str]
+
+
+def _expand(tree: Tree, path: str) -> _Found:
+    kind, path = _existing(tree, path)
+    if kind == "folder":
+        return _Found(path, _below(tree, path), [])
+    if kind == "file":
+        return _Found(_parent(path), [tree.info(path)], [path])
     base, rest = _literal_part(tree, path)
     found: dict[str, FileInfo] = {}
-    for pattern in _braces(rest):
-        matches = list(_match(tree, base, pattern.split("/")))
-        if not matches:
-            raise _not_found(tree, _join(base, pattern))
+    named: list[str] = []
+    for pattern, matches in _matched(tree, base, rest):
         for match in matches:
-            for info in _below(tree, match) if tree.kind(match) == "folder" else [tree.info(match)]:
-                found[info.path] = info
-    return base, sorted(found.values(), key=_natural)
+            if tree.kind(match) == "folder":
+                found |= {info.path: info for info in _below(tree, match)}
+                continue
+            found[match] = tree.info(match)
+            if not WILDCARD.search(pattern):
+                named.append(match)
+    return _Found(base, sorted(found.values(), key=_natural), named)
+
+
+def _existing(tree: Tree, path: str) -> tuple[Literal["file", "folder"] | None, str]:
+    """What lies at a path taken literally, and the path without a slash at its end; None for a pattern.
+
+    Raises:
+        ConnectorError: nothing is there and it is no pattern, or a file has a slash behind it.
+    """
+    plain = path.rstrip("/") or "/"
+    kind = tree.kind(plain)
+    if kind == "file" and path.endswith("/"):
+        raise ConnectorError(f"{plain}/ is a file, not a folder.", hint="leave out the slash at its end")
+    if kind is None and not MAGIC.search(plain):
+        raise _not_found(tree, plain)
+    return kind, plain
+
+
+def _matched(tree: Tree, base: str, rest: str) -> Iterator[tuple[str, Iterator[str]]]:
+    """Each name or pattern that `rest` stands for, and the paths below `base` that it matches.
+
+    Raises:
+        ConnectorError: one matches nothing.
+    """
+    for pattern in _braces(rest):
+        matches = _match(tree, base, pattern.split("/"))
+        first = next(matches, None)
+        if first is None:
+            raise _not_found(tree, _join(base, pattern))
+        yield pattern, chain([first], matches)
 
 
 def _below(tree: Tree, folder: str) -> list[FileInfo]:
     found = sorted(tree.walk(folder), key=_natural)
     if not found:
-        raise ConnectorError(
-            f"the folder {folder} has no files.",
-            hint="names that begin with . or _ are not read from a folder; name them in the URL",
-        )
+        raise _no_files(folder)
     return found
+
+
+def _no_files(folder: str) -> ConnectorError:
+    return ConnectorError(
+        f"the folder {folder} has no files.",
+        hint="names that begin with . or _ are not read from a folder; name them in the URL",
+    )
 
 
 def _literal_part(tree: Tree, path: str) -> tuple[str, str]:

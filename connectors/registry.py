@@ -1,4 +1,4 @@
-"""`choose`: a name or the suffix of the files becomes a connector.
+"""`choose`: a name or the suffixes of the files become a connector.
 
 Connectors are named here, not imported: a format's module is loaded when it is first chosen. Packages add
 formats under the entry point group `dataflow.connectors`, each entry a callable that returns a `Connector`.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import NamedTuple
 
 from connectors.contract import Connector, FileInfo
 from dataflow.errors import MissingExtraError, PlanError, near
 
-__all__ = ["BUILT_IN", "GROUP", "Format", "choose", "names"]
+__all__ = ["BUILT_IN", "GROUP", "Format", "check_format", "choose", "names"]
 
 GROUP = "dataflow.connectors"
 
@@ -38,23 +38,37 @@ BUILT_IN = {
 }
 
 
-def choose(format: str | Connector | None, files: Sequence[FileInfo]) -> Connector:
-    """Return the connector of a name, or the one that the suffixes of all the files choose.
-
-    A connector is returned as it is.
+def check_format(format: str | Connector | None) -> None:
+    """Refuse a `format=` that `choose` would refuse whatever the files; no connector is loaded.
 
     Raises:
-        PlanError: the name or a suffix is unknown, the files are of several formats, or a package's connector
-            cannot be loaded.
-        MissingExtraError: the connector needs a library that is not installed.
+        PlanError: the name is unknown, or it is a class.
     """
     if isinstance(format, type):
         raise PlanError(
             f"format={format.__name__} is a class.", hint=f"give an instance: {format.__name__}()"
         )
+    if isinstance(format, str) and format not in BUILT_IN and format not in names():
+        raise PlanError(f"format={format!r} is unknown.", hint=near(format, names(), what="format"))
+
+
+def choose(
+    format: str | Connector | None, files: Sequence[FileInfo], named: Collection[str] = ()
+) -> Connector:
+    """Return the connector of a name, or the one that the suffixes of the files choose.
+
+    A connector is returned as it is. Files of a suffix that no format has choose nothing: they are left out where
+    others choose one, unless their paths are among those that were asked for by name.
+
+    Raises:
+        PlanError: the name is unknown, the files are of no or of several formats, one that was asked for by name
+            has an unknown suffix, or a package's connector cannot be loaded.
+        MissingExtraError: the connector needs a library that is not installed.
+    """
+    check_format(format)
     if isinstance(format, str):
         return _by_name(format)
-    return _by_suffix(files) if format is None else format
+    return _by_suffix(files, named) if format is None else format
 
 
 def names() -> list[str]:
@@ -67,12 +81,10 @@ def _by_name(name: str) -> Connector:
         module, _, attribute = BUILT_IN[name].place.partition(":")
         make: Callable[[], Connector] = getattr(importlib.import_module(module), attribute)
         return make()
-    for entry in entry_points(group=GROUP, name=name):
-        return _from_package(entry)
-    raise PlanError(f"format={name!r} is unknown.", hint=near(name, names(), what="format"))
+    return _from_package(next(iter(entry_points(group=GROUP, name=name))))
 
 
-def _by_suffix(files: Sequence[FileInfo]) -> Connector:
+def _by_suffix(files: Sequence[FileInfo], named: Collection[str]) -> Connector:
     by_suffix = {suffix: name for name, format in BUILT_IN.items() for suffix in format.suffixes}
     found, strange = _count(files, by_suffix)
     if strange:
@@ -86,10 +98,11 @@ def _by_suffix(files: Sequence[FileInfo]) -> Connector:
         kinds.append(f"{len(strange)} of no known format, as {strange[0]}")
     if not kinds:
         raise PlanError("there is no file to tell the format from.", hint="give format=")
-    if strange or len(found) > 1:
+    if len(found) != 1 or (strange and not frozenset(named).isdisjoint(strange)):
         raise PlanError(
             f"the files do not have one format: {', '.join(kinds)}.",
-            hint=f"give format= (one of {', '.join(names())}) or a pattern as *.parquet",
+            hint="read those of one format by a pattern as *.parquet, or say with format= what all of them are: "
+            + ", ".join(names()),
         )
     return _by_name(next(iter(found)))
 

@@ -15,6 +15,7 @@ from connectors.retry import Retry
 from connectors.stop import stop_of_thread
 from connectors.transient import ShortRead
 from dataflow.errors import ConnectorError, DataError, DataflowError
+from dataflow.wording import counted
 
 __all__ = ["RemoteFile"]
 
@@ -201,7 +202,7 @@ def _restrain(handle: Handle, url: str, *, read_ahead: bool) -> None:
         found: bytes = fetch(start, end)
         wanted = max(0, min(end, length) - start)
         if len(found) < wanted:
-            raise ShortRead(f"the store gave {len(found)} of {wanted} bytes from byte {start} on")
+            raise ShortRead(f"the store gave {len(found)} of {counted(wanted, 'byte')} from byte {start} on")
         if len(found) > wanted:
             raise _too_much(f"{url} at byte {start}", len(found), wanted)
         return found
@@ -214,6 +215,6 @@ def _restrain(handle: Handle, url: str, *, read_ahead: bool) -> None:
 
 def _too_much(where: str, found: int, wanted: int) -> ConnectorError:
     return ConnectorError(
-        f"{where}: the store gave {found} bytes where {wanted} were asked for.",
+        f"{where}: the store gave {counted(found, 'byte')} where {wanted} were asked for.",
         hint="the file has grown, or the store knows no byte ranges: download it first",
     )

@@ -71,12 +71,15 @@ class Retry:
             if getattr(self, name) < 0:
                 raise PlanError(f"Retry({name}={getattr(self, name)!r}) is negative.", hint="give seconds")
 
-    def run(self, request: Callable[[], T], name: Callable[[], str], stop: threading.Event) -> T:
+    def run(
+        self, request: Callable[[], T], name: Callable[[], str], stop: threading.Event, *, verb: str = "read"
+    ) -> T:
         """What `request` returns, in the first try in which it does not fail for the moment.
 
         Args:
             name: what is asked for, in the words of the log and of the error: a URL, and the byte where it has one.
             stop: once it is set there is no further try, nor a first one.
+            verb: what is done with it, as "read" or "written".
 
         Raises:
             ConnectorError: all tries failed, the last failure is the cause; or there was none, because of `stop`.
@@ -84,7 +87,7 @@ class Retry:
         """
         if stop.is_set():
             raise ConnectorError(
-                f"{name()} was not read.", hint="the loader was closed before it was asked for"
+                f"{name()} was not {verb}.", hint="the loader was closed before it was asked for"
             )
         begun_s = end_s = self.clock.now()
         number = 0
@@ -102,15 +105,15 @@ class Retry:
                 if number == self.tries or now_s + wait_s > end_s:
                     tries = f"{number} tries in {now_s - begun_s:.0f} s"
                     raise ConnectorError(
-                        f"{name()} cannot be read: {tries} failed, the last with {what}", hint=_HINT
+                        f"{name()} cannot be {verb}: {tries} failed, the last with {what}", hint=_HINT
                     ) from error
                 _log.warning(
-                    "%s cannot be read: %s; try %d of %d follows in %.1f s",
-                    *(name(), what, number + 1, self.tries, wait_s),
+                    "%s cannot be %s: %s; try %d of %d follows in %.1f s",
+                    *(name(), verb, what, number + 1, self.tries, wait_s),
                 )
                 if self.clock.wait(wait_s, stop):
                     raise ConnectorError(
-                        f"{name()} cannot be read: {what}",
+                        f"{name()} cannot be {verb}: {what}",
                         hint="it was not tried again: the loader was closed",
                     ) from error
 

@@ -18,6 +18,7 @@ from connectors.retry import Retry
 from connectors.stop import stop_of_thread
 from connectors.transient import ShortRead, transient_cause
 from dataflow.errors import ConnectorError, DataflowError
+from dataflow.wording import counted
 
 __all__ = ["Store"]
 
@@ -123,4 +124,4 @@ class Store:
         except Exception as error:
             return error
         # A file that was replaced by a shorter one is whole.
-        return got if len(got) >= size else ShortRead(f"the store gave {len(got)} of {size} bytes")
+        return got if len(got) >= size else ShortRead(f"the store gave {len(got)} of {counted(size, 'byte')}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from connectors.store import Store
 from connectors.tar_members import Archive, FileArchive, ForwardArchive, Member, Members, MemoryArchive
 from connectors.tar_rows import KEY, Payloads, to_chunk
 from dataflow.errors import DataError, PlanError
+from dataflow.wording import counted
 
 __all__ = ["Tar"]
 
@@ -92,7 +94,7 @@ class Tar:
 
     @property
     def traits(self) -> Traits:
-        return Traits(row_ranges=False, single_rows=False, projection=True, counts_need_scan=True)
+        return Traits(row_ranges=False, single_rows=False, counts_need_scan=True)
 
     def scan(self, store: Store, files: Sequence[FileInfo]) -> Scan:
         """Walk the headers of one archive; eight bytes a sample are held to find keys that come twice.
@@ -120,6 +122,7 @@ class Tar:
             offset=ranges[:, 0].copy(),
             length=ranges[:, 1].copy(),
             rows=ranges[:, 2].copy(),
+            remarks=tuple(self._lack(column) for column in found.lacking),
         )
 
     def read(
@@ -189,12 +192,13 @@ class Tar:
             for key, fields in self._samples(members, path, _place):
                 found.add(key, fields)
             if not members.marked:
-                raise Truncated("the archive has no end mark.", file=path)
+                raise Truncated("the archive has no end mark.", file=path, offset=archive.size)
         except Truncated as cut:
             if self.truncated == "error":
                 cut.hint = _CUT_HINT
                 raise
-            _log.warning("%s %d whole samples before that are kept.", cut.message, found.samples)
+            kept = counted(found.samples, "whole sample before that is", "whole samples before that are")
+            _log.warning("%s %s kept.", cut.message, kept)
 
     def _samples(
         self, members: Members, path: str, load: Callable[[str, Member], Cell]
@@ -237,6 +241,14 @@ class Tar:
             return pa.field(column, pa.string())
         return pa.field(column, pa.int64() if extension in self.integers else pa.large_binary())
 
+    def _lack(self, column: str) -> str:
+        if self.missing == "null" or column in self.optional:
+            return f"samples without {column!r}, which is null there."
+        return (
+            f"samples without {column!r}, which are bad rows where it is read; "
+            f'Tar(optional=("{column}",)) makes it null.'
+        )
+
     def _raise_repeated(self, archive: Archive, path: str, hashes: set[int]) -> None:
         """Raise for the first sample whose key came before; without one, keys merely share a hash."""
         seen: set[str] = set()
@@ -261,7 +273,7 @@ class _Found:
     """What a walk has found: fragments as runs of whole samples, columns, hashes of the keys."""
 
     def __init__(self) -> None:
-        self.columns: set[str] = set()
+        self.columns: Counter[str] = Counter()
         self.samples = 0
         self._ranges: list[tuple[int, int, int]] = []
         self._start = self._end = self._first = 0
@@ -277,8 +289,13 @@ class _Found:
             self._start = first.start
         self._end = last.end
         self.samples += 1
-        self.columns.update(fields)
+        self.columns.update(fields.keys())
         self._hashes.append(hash(key))
+
+    @property
+    def lacking(self) -> list[str]:
+        """The columns that some samples have not."""
+        return sorted(column for column, count in self.columns.items() if count < self.samples)
 
     def ranges(self) -> list[tuple[int, int, int]]:
         """Offset, length and samples of each fragment."""

@@ -16,12 +16,14 @@ import pyarrow as pa
 
 from connectors.forward import Truncated
 from dataflow.errors import ConnectorError, DataError, DataflowError
+from dataflow.wording import counted
 
 __all__ = ["Archive", "FileArchive", "ForwardArchive", "Member", "Members", "MemoryArchive"]
 
 _BLOCK: Final = 512
 _ZEROS: Final = bytes(_BLOCK)
 _MAX_EXTENSION: Final = 1 << 20  # bytes of one extended header; a name longer than that is an attack
+_MAX_LENGTH_DIGITS: Final = 8  # of a record in one
 # name, size, checksum, type, magic, prefix
 _HEADER: Final = struct.Struct("100s24x12s12x8sc100x6s82x155s12x")
 _REGULAR: Final = frozenset((b"0", b"\0", b"7"))
@@ -121,7 +123,8 @@ class Members:
 
     def _extension(self, kind: bytes, data: int, size: int, offset: int) -> dict[str, str]:
         if size > _MAX_EXTENSION:
-            raise self._wrong(f"an extended header has {size} bytes.", offset, hint="write the archive again")
+            found = counted(size, "byte")
+            raise self._wrong(f"an extended header has {found}.", offset, hint="write the archive again")
         payload = self._archive.at(data, size)
         if kind == b"L":
             return {"path": _text(payload)}
@@ -256,12 +259,15 @@ def _sums_to(block: bytes, field: bytes, checksum: int) -> bool:
 def _pax_records(payload: bytes) -> dict[str, str]:
     """Read records of the form ``LENGTH KEY=VALUE\\n``, where LENGTH counts the whole record."""
     records = {}
-    while payload.strip(b"\0"):
-        length, space, _ = payload.partition(b" ")
-        end = int(length)
-        key, equals, value = payload[len(length) + 1 : end - 1].partition(b"=")
-        if not (space and equals and payload[end - 1 : end] == b"\n"):
+    start, stop = 0, len(payload.rstrip(b"\0"))
+    while start < stop:
+        space = payload.find(b" ", start, start + _MAX_LENGTH_DIGITS + 1)
+        end = start + int(payload[start:space]) if space > start else start
+        if end <= space or payload[end - 1 : end] != b"\n":
+            raise ValueError("not a record")
+        key, equals, value = payload[space + 1 : end - 1].partition(b"=")
+        if not equals:
             raise ValueError("not a record")
         records[_text(key)] = _text(value)
-        payload = payload[end:]
+        start = end
     return records

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from dataflow.errors import DataError, PlanError
+from dataflow.wording import counted
 
 __all__ = ["has_nulls", "shape_of", "to_arrow", "to_numpy"]
 
@@ -123,7 +124,7 @@ def _dense(array: Column) -> AnyArray:
     rows = len(array)
     if array.null_count:
         raise DataError(
-            f"{array.null_count} of {rows} values of a {kind} are null.",
+            f"of {counted(rows, 'value')} of a {kind}, {counted(array.null_count, 'is', 'are')} null.",
             hint="choose a null policy: fill or mask",
         )
     if isinstance(kind, pa.FixedShapeTensorType):

@@ -75,6 +75,11 @@ class DataError(DataflowError):
         super().__init__(f"{where}: {message}" if where else message, hint=hint)
         self.file, self.row, self.offset = file, row, offset
 
+    def locate(self, file: str, row: int) -> None:
+        """Say where the row is, of an error that was raised where that is not known."""
+        self.message = f"{file}, row {row}: {self.message}"
+        self.file, self.row = file, row
+
 
 class StageError(DataflowError):
     """A user's function failed in `operator`; the original exception is `__cause__`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, Never, NoReturn
 
 import pyarrow as pa
 
@@ -129,13 +129,15 @@ class Pipeline(PipelineBase):
             )
         )
 
-    def filter(self, condition: Condition, *, batched: bool = False) -> Pipeline:
+    def filter(
+        self, condition: Condition, *, batched: bool = False, batch_size: int = 1024
+    ) -> Pipeline:  # fmt: skip
         """Keep the rows for which `condition` holds.
 
-        It is a function of a row (`batched`: of columns), an Arrow expression, or terms as
-        [("label", ">", 3)].
+        It is a function of a row (`batched`: of the columns of fixed blocks of `batch_size` rows), an Arrow
+        expression, or terms as [("label", ">", 3)].
         """
-        return self.then(Filter(condition=condition, batched=batched))
+        return self.then(Filter(condition=condition, batched=batched, batch_size=batch_size))
 
     def flat_map(
         self,
@@ -188,6 +190,15 @@ class Pipeline(PipelineBase):
 
     # ---- asking
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the class folders that are read: `classes[label]`.
+
+        Raises:
+            PlanError: no source has class folders, or two of them have others.
+        """
+        return ask.classes(self.node)
+
     def count(self) -> int:
         """How many rows one epoch has below batch; counts them where a function decides."""
         return ask.count(self.node, self.seed_value or 0)
@@ -218,11 +229,11 @@ class Pipeline(PipelineBase):
         Raises:
             PlanError: the steps do not fit together, or `world_size` is below 1.
         """
-        from loaders.world import find_world
+        from loaders.membership import Membership
 
         if world_size is not None and world_size < 1:
             raise PlanError(f"world_size={world_size!r} is no number of ranks.", hint="use 1 or more")
-        size = find_world(None, None, None, None).size if world_size is None else world_size
+        size = Membership().world().size if world_size is None else world_size
         return outline(self.node, self.seed_value or 0, size, asked=world_size is not None)
 
     def to_spec(self) -> dict[str, Json]:
@@ -250,19 +261,22 @@ class Pipeline(PipelineBase):
         threads: int | None = None, prefetch: int | None = None, executor: str = "threads",
         collate: Callable[[dict[str, Any]], Any] | None = None, on_error: OnError = "raise",
         max_errors: int | None = None, quarantine: str | Path | None = None, trace: str | Path | None = None,
-        output: Literal["torch", "numpy", "arrow"] = "torch",
+        output: Literal["torch", "numpy", "arrow"] = "torch", **unknown: Never,
     ) -> TorchLoader:  # fmt: skip
         """An iterable of batches: dicts of torch tensors or NumPy arrays, or Arrow record batches (`output`).
 
         See docs/loader.md for every argument.
 
         Raises:
-            PlanError: an argument is wrong, or the pipeline cannot be delivered as it is.
+            PlanError: an argument is wrong or unknown, or the pipeline cannot be delivered as it is.
         """
         from dataflow.execute.pools import available_cores
+        from loaders.foreign_names import refuse_unknown
         from loaders.make import make_loader
-        from loaders.world import find_world
+        from loaders.membership import Membership
+        from loaders.output import Output
 
+        refuse_unknown(unknown, self.loader)
         if executor != "threads":
             raise PlanError(f"executor={executor!r} is unknown.", hint="use 'threads'")
         limit = parse_bytes(memory_limit, "memory_limit") if isinstance(memory_limit, str) else memory_limit
@@ -278,17 +292,12 @@ class Pipeline(PipelineBase):
             ),
             trace=None if trace is None else Path(trace),
         )
-        world = find_world(rank, world_size, mesh, group)
         return make_loader(
             self.node,
             self.seed_value or 0,
             options,
-            world,
-            mesh=mesh,
-            group=group,
-            device=device,
-            collate=collate,
-            output=output,
+            Membership(rank=rank, world_size=world_size, mesh=mesh, group=group),
+            Output(kind=output, device=device, collate=collate),
         )
 
 
@@ -306,6 +315,10 @@ def read(
         storage_options: for fsspec.
         index: where the index of the files is kept, for a fleet to share.
         name: of the source, in states and quarantine files.
+
+    Raises:
+        ConnectorError: a local path or pattern stands for no file; a store is asked when columns are.
+        PlanError: an argument is wrong.
     """
     if isinstance(columns, str):
         raise PlanError(f"read(columns={columns!r}) is no list.", hint=f"use columns=[{columns!r}]")

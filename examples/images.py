@@ -3,7 +3,8 @@
     python examples/make_data.py data
     python examples/images.py data/images
 
-An image that cannot be decoded is replaced by another one of its window, and written to `bad.jsonl`.
+Some of those images are cut off. An image that cannot be decoded is replaced by another one of its window, and
+written to `bad.jsonl` as often as it comes; `--quarantine` names another file.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ def main() -> None:
                     rows += int(real.sum())
             print(f"epoch {epoch} loss {loss.item():.3f} right {right} of {rows}")
         print(train_loader.report())
+        print(f"bad images, replaced: {train_loader.stats()['errors']}, written to {arguments.quarantine}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python examples/make_data.py data
 
 The tokens are the bytes of Python's standard library in rows of 128; the pictures are JPEGs of noisy stripes,
-and which way the stripes run is the label.
+and which way the stripes run is the label. A few pictures are cut off, as happens to files that are copied.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from PIL import Image
 
 ROW_TOKENS = 128
 FILES = 4
+# Every so many pictures one is cut off; the first of them is the tenth.
+BAD_EVERY = 40
+FIRST_BAD = 9
 
 
 def write_tokens(folder: Path, rows: int) -> None:
@@ -50,7 +53,9 @@ def write_images(folder: Path, images: int) -> None:
             for sample in range(number * images // FILES, (number + 1) * images // FILES):
                 label = int(rng.integers(2))
                 height, width = (int(side) for side in rng.integers(40, 64, 2))
-                add(shard, f"{sample:06}.jpg", stripes(rng, label, height, width))
+                picture = stripes(rng, label, height, width)
+                bad = sample % BAD_EVERY == FIRST_BAD
+                add(shard, f"{sample:06}.jpg", picture[: len(picture) // 2] if bad else picture)
                 add(shard, f"{sample:06}.cls", str(label).encode())
 
 

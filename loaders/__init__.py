@@ -1,14 +1,18 @@
 """Feeding a framework.
 
 make.py         the loader of the kind asked for
-world.py        which data-parallel rank this process is
+membership.py   which data-parallel rank this process is
+ranked.py       a loader that stays true to its rank
+output.py       what users get of a batch
 plain.py        batches as NumPy or Arrow, without torch
+foreign_names.py what arguments of torch's DataLoader are called here
 torch.py        batches as torch tensors, and an IterableDataset view
-rendezvous.py   how ranks find each other
+meet.py         the ranks of one loader meet
+rendezvous.py   how they find each other
 addresses.py    where a machine may be reached
 door.py         the first rank lets the others in
 handshake.py    what they say, so that strangers stay out
-links.py        their connections
+exchange.py     what they tell each other, run after run, which a rank may leave
 star.py         one round of numbers between them
-exchange.py     rounds, run after run, that a rank may leave
+links.py        their connections
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import selectors
 import socket
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from dataflow.errors import RankError
@@ -17,6 +18,8 @@ STRANGERS = 128
 _HEARD_S = 10.0
 # The system has no file for a connection that waits: without a pause this would spin until it has.
 _PAUSE_S = 0.05
+# One question to the store each time.
+_LOOK_S = 1.0
 
 
 class _Caller(NamedTuple):
@@ -28,11 +31,14 @@ class _Caller(NamedTuple):
     heard: bytearray
 
 
-def let_in(listener: socket.socket, key: bytes, size: int, deadline: float) -> dict[int, socket.socket]:
+def let_in(
+    listener: socket.socket, key: bytes, size: int, deadline: float, look: Callable[[], None]
+) -> dict[int, socket.socket]:
     """A connection to each of the other ranks, which do not block.
 
     Args:
         deadline: on the monotonic clock.
+        look: called every second; raises where a rank will not come.
 
     Raises:
         RankError: not all ranks come by the deadline.
@@ -46,7 +52,8 @@ def let_in(listener: socket.socket, key: bytes, size: int, deadline: float) -> d
                     f"ranks {missing} have not made this loader.",
                     hint="make it on all ranks; look at their logs",
                 )
-            door.serve(deadline)
+            look()
+            door.serve(min(deadline, time.monotonic() + _LOOK_S))
     except BaseException:
         for connection in door.ranks.values():
             connection.close()

@@ -96,13 +96,14 @@ class Exchange:
                 )
             case Kind.UNLIKE:
                 return RankError(
-                    f"ranks {broken.ranks} run another number of lanes than rank {HUB} expects of them.",
-                    hint="start all ranks with the same pipeline and the same arguments",
+                    f"ranks {broken.ranks} send more or fewer numbers than rank {HUB} does.",
+                    hint="run the same version of Dataflow on all ranks",
                 )
             case _:
                 return RankError(
                     f"ranks {broken.ranks} are gone.",
-                    hint="their logs say why; start all ranks again from the last state",
+                    hint="look at their logs, and at the network between the nodes; "
+                    "start all ranks again from the last state",
                 )
 
     def abandon(self) -> None:

@@ -14,6 +14,7 @@ from connectors.tensors import shape_of, to_arrow, to_numpy
 from dataflow.errors import DataError
 from dataflow.execute.assemble import HostBatch
 from dataflow.graph.block import Column, as_arrow
+from dataflow.wording import counted
 
 __all__ = ["dense_or_listed", "extras", "to_arrow_batch", "to_numpy_batch"]
 
@@ -85,8 +86,8 @@ def _refuse_nulls(name: str, column: Arrow, batch: HostBatch) -> None:
         leaf = leaf.value_type
     fill = False if pa.types.is_boolean(leaf) else 0
     raise DataError(
-        f"column {name!r} has {nulls} nulls{' inside its lists' if inside else ''} "
-        f"(first in sample {first >> 40}:{first & (1 << 40) - 1}), and a tensor has no place for them.",
+        f"column {name!r} has {counted(nulls, 'null')}{' inside its lists' if inside else ''} "
+        f"(first in sample {first >> 40}:{first & (1 << 40) - 1}), and a tensor has no place for that.",
         hint=f"fill them with .nulls({name!r}, value={fill}), or .nulls({name!r}, value={fill}, mask=True)",
     )
 

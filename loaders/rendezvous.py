@@ -3,67 +3,41 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
-import torch.distributed as dist
-from torch.distributed.distributed_c10d import PrefixStore, _get_default_store
+from torch.distributed.distributed_c10d import PrefixStore
 
-from dataflow.errors import PlanError, RankError
-from dataflow.options import World
+from dataflow.errors import RankError
 from loaders.addresses import ADDRESS, announced, machine, to_try
 from loaders.door import STRANGERS, let_in
-from loaders.exchange import Exchange
 from loaders.handshake import CHALLENGE_BYTES, CONFIRMATION_BYTES, answer, is_confirmation, new_key
 
-__all__ = ["connect", "open_exchange"]
+__all__ = ["connect"]
 
 Store = Any
-Group = Any
 # How long all ranks have to come; to reach one address; and to be let in there, where a stranger may say nothing.
 _COMING_S = 600.0
 _REACHING_S = 5.0
 _ENTERING_S = 10.0
 _LONGEST_PAUSE_S = 0.5
+_REACHING_HINT = (
+    f"let the nodes reach each other's ports, or set {ADDRESS} on rank 0 to an address that they reach, "
+    "or call counted() on the pipeline"
+)
 # A crowd of strangers may push a rank out of the door: it tries all addresses once more.
 _ROUNDS = 3
 _ROUND_PAUSE_S = 0.1
 # The key under which the first rank says where it listens now; it holds nothing while it does not.
 _PLACE = "place"
-
-
-def open_exchange(world: World, group: Group | None = None) -> Exchange:
-    """What the ranks of `group` (default: all) tell each other over; every one of them must call this.
-
-    Nothing of it belongs to torch.distributed, whose groups may be destroyed while this goes on.
-
-    Raises:
-        PlanError: `world` is not the group's.
-        RankError: not all ranks come in time, or the first cannot be reached.
-    """
-    rank, size = dist.get_rank(group), dist.get_world_size(group)
-    if (world.rank, world.size) != (rank, size):
-        raise PlanError(
-            f"rank={world.rank} of world_size={world.size}, and the process group has this as rank {rank} of {size}.",
-            hint="pass the group= or mesh= of the ranks that get different rows, or call counted() on the pipeline",
-        )
-    ranks = range(size) if group is None else dist.get_process_group_ranks(group)
-    name = hashlib.sha256(json.dumps(list(ranks)).encode()).hexdigest()[:16]
-    store = PrefixStore(f"dataflow/{name}", _get_default_store())
-    try:
-        return Exchange(rank, connect(store, rank, size))
-    except RankError:
-        raise
-    except (RuntimeError, OSError) as error:
-        raise RankError(
-            f"the ranks cannot be connected: {error}", hint="look at the logs: a rank is gone"
-        ) from error
+# That under which a rank says that it cannot reach a place.
+_UNREACHED = "unreached"
 
 
 def connect(store: Store, rank: int, size: int, coming_s: float = _COMING_S) -> dict[int, socket.socket]:
@@ -73,7 +47,7 @@ def connect(store: Store, rank: int, size: int, coming_s: float = _COMING_S) -> 
     rank goes where the first one listens now, and to no place twice.
 
     Raises:
-        RankError: not all ranks come within `coming_s`, or the first cannot be reached.
+        RankError: not all ranks come within `coming_s`, or one cannot reach the first: on both of them.
     """
     deadline = time.monotonic() + coming_s
     if rank:
@@ -82,7 +56,7 @@ def connect(store: Store, rank: int, size: int, coming_s: float = _COMING_S) -> 
         key = new_key()
         port: int = listener.getsockname()[1]
         with _published(store, _Place(key.hex(), port, announced(_host(store)), machine())):
-            return let_in(listener, key, size, deadline)
+            return let_in(listener, key, size, deadline, partial(_check_reached, store, key.hex()))
 
 
 class _Place(NamedTuple):
@@ -129,6 +103,17 @@ def _published(store: Store, place: _Place) -> Iterator[None]:
             store.set(_PLACE, "")
 
 
+def _check_reached(store: Store, key: str) -> None:
+    """No rank has said that it cannot reach the place with this key.
+
+    Raises:
+        RankError: one has.
+    """
+    held = _held(store, _UNREACHED)
+    if held and (said := json.loads(held))["key"] == key:
+        raise RankError(f"rank {said['rank']} cannot reach this one at {said['where']}.", hint=_REACHING_HINT)
+
+
 # ---- the others
 
 
@@ -152,7 +137,9 @@ def _enter(store: Store, rank: int, size: int, deadline: float) -> socket.socket
             return connection
         rounds[place.key] += 1
         if rounds[place.key] == _ROUNDS:
-            raise _unreachable(place, tried)
+            where = _where(place, tried)
+            store.set(_UNREACHED, json.dumps({"key": place.key, "rank": rank, "where": where}))
+            raise RankError(f"rank 0 cannot be reached at {where}.", hint=_REACHING_HINT)
         time.sleep(_ROUND_PAUSE_S)
 
 
@@ -177,14 +164,10 @@ def _called(address: str, place: _Place, rank: int, size: int, deadline: float) 
     return connection
 
 
-def _unreachable(place: _Place, tried: list[str]) -> RankError:
+def _where(place: _Place, tried: list[str]) -> str:
+    """The port and hosts of a place, and what came of each address."""
     hosts, what = ", ".join(place.hosts), "; ".join(tried)
-    return RankError(
-        f"rank 0 cannot be reached at port {place.port} of {hosts or 'its own machine'} "
-        f"({what or 'no address of another machine'}).",
-        hint=f"let the nodes reach each other's ports, or set {ADDRESS} on rank 0 to an address that they reach, "
-        "or call counted() on the pipeline",
-    )
+    return f"port {place.port} of {hosts or 'its own machine'} ({what or 'no address of another machine'})"
 
 
 def _found(store: Store, last: str, deadline: float) -> _Place:

@@ -14,8 +14,8 @@ from torch.utils.data import IterableDataset
 from connectors.contract import Json
 from dataflow.errors import PlanError
 from dataflow.execute.assemble import HostBatch
-from dataflow.execute.loader import Loader
 from loaders.plain import dense_or_listed, extras
+from loaders.ranked import RankedLoader
 
 __all__ = ["Batch", "IterableView", "TorchLoader", "converter", "device_of"]
 
@@ -79,7 +79,7 @@ def _moved(value: torch.Tensor | list[Any], device: torch.device) -> torch.Tenso
     return [item.to(device, non_blocking=True) if isinstance(item, torch.Tensor) else item for item in value]
 
 
-class TorchLoader(Loader[Any]):
+class TorchLoader(RankedLoader[Any]):
     """A loader of dicts of tensors, one row of a batch in axis 0.
 
     Numbers and fixed shapes are tensors that may be written to; strings and bytes are lists; ragged columns

@@ -34,3 +34,10 @@ def test_an_error_comes_out_of_a_pickle_as_it_went_in(error: DataflowError) -> N
 
 def test_every_kind_is_tried() -> None:
     assert {type(error).__name__ for error in (*PLAIN, *KNOWING)} == set(errors.__all__) - {"near"}
+
+
+def test_a_row_is_located_where_that_becomes_known() -> None:
+    error = DataError("it is 7.", hint="make it 8")
+    error.locate("a.parquet", 3)
+    assert str(error) == "a.parquet, row 3: it is 7.\n  hint: make it 8"
+    assert (error.file, error.row) == ("a.parquet", 3)

@@ -44,6 +44,26 @@ def requirements(lines: Iterable[str]) -> list[Requirement]:
     return [r for r in map(Requirement, lines) if r.name != PROJECT["project"]["name"]]
 
 
+def test_every_extra_that_an_error_names_can_be_installed() -> None:
+    calls = [
+        node
+        for file in python_files()
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "MissingExtraError"
+    ]
+    extras = {
+        ast.literal_eval(keyword.value)
+        for call in calls
+        for keyword in call.keywords
+        if keyword.arg == "extra"
+    }
+    assert extras
+    assert extras <= set(PROJECT["project"]["optional-dependencies"])
+    for extra in extras:
+        hint = dataflow.MissingExtraError("it is not installed.", extra=extra).hint
+        assert hint == f"pip install '{PROJECT['project']['name']}[{extra}]'"
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_package_ships_its_types(package: str) -> None:
     module = importlib.import_module(package)
@@ -100,7 +120,7 @@ def test_importing_dataflow_loads_no_heavy_library() -> None:
 
 def test_the_command_and_the_extras_are_those_that_are_promised() -> None:
     project = PROJECT["project"]
-    assert project["scripts"] == {"dataflow": "dataflow.cli:main"}
+    assert project["scripts"] == {"dataflow": "dataflow.__main__:main"}
     extras = project["optional-dependencies"]
     assert {"image", "dali", "dask", "s3", "all", "dev"} <= set(extras)
     in_all = Requirement(extras["all"][0]).extras

@@ -15,7 +15,7 @@ from dataflow.cli.demo import demo
 from dataflow.cli.explain import explain
 from dataflow.cli.index import index
 from dataflow.cli.inspect import inspect
-from dataflow.cli.reporting import EXIT_CODES
+from dataflow.cli.reporting import EXIT_CODES, was_stopped
 from dataflow.cli.run import run
 from dataflow.cli.state import state
 
@@ -62,6 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:
+        return 130
+    except ImportError as error:
+        # Of a word that loads the rest of itself before it reports, as `bench`.
+        if not was_stopped(error):
+            raise
         return 130
     except BrokenPipeError:
         # The reader, as `head`, had enough; the interpreter must not flush into the closed pipe at its end.

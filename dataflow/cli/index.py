@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from dataflow.cli.reporting import AsJson, Debug, reporting
 from dataflow.errors import PlanError
 from dataflow.index.describe import describe
 from dataflow.index.open import open_index
+from dataflow.wording import counted
 
 __all__ = ["Format", "StorageOptions", "Urls", "describe_text", "index", "storage_options"]
 
@@ -23,6 +25,10 @@ StorageOptions = Annotated[
     str | None,
     typer.Option("--storage-options", metavar="JSON", help="Options for fsspec, as a JSON object."),
 ]
+
+
+# Of more classes the first are shown; with --json all.
+_MOST_CLASSES = 20
 
 
 def storage_options(text: str | None) -> dict[str, Json] | None:
@@ -50,24 +56,46 @@ def describe_text(facts: dict[str, Json]) -> str:
     assert isinstance(rows, dict)
     assert isinstance(sizes, dict)
     lines = [
-        f"{facts['name']}: {facts['format']}, {facts['files']:,} files, {_size(facts['file_bytes'])}",
-        f"{facts['rows']:,} rows, {_size(facts['bytes'])} when decoded (estimated)",
-        f"{facts['fragments']:,} fragments of {rows['smallest']:,} to {rows['largest']:,} rows, median "
-        f"{rows['median']:,.0f}",
+        f"{facts['name']}: {facts['format']}, {_counted(facts['files'], 'file')}, {_size(facts['file_bytes'])}",
+        f"{_counted(facts['rows'], 'row')}, {_size(facts['bytes'])} when decoded (estimated)",
+        f"{_counted(facts['fragments'], 'fragment')} of {_spread(rows)}",
     ]
-    problems = facts["problems"]
+    classes, problems = facts["classes"], facts["problems"]
+    assert isinstance(classes, list)
     assert isinstance(problems, list)
+    if classes:
+        lines.append(f"{counted(len(classes), 'class', 'classes')} by label: {_numbered(classes)}")
     return "\n".join([*lines, *(f"problem: {problem}" for problem in problems)])
 
 
+def _spread(rows: Mapping[str, Json]) -> str:
+    """How many rows fragments have."""
+    smallest, largest, median = rows["smallest"], rows["largest"], rows["median"]
+    if smallest == largest:
+        return _counted(largest, "row")
+    return f"{smallest:,} to {_counted(largest, 'row')}, median {median:,.0f}"
+
+
+def _numbered(classes: Sequence[Json]) -> str:
+    shown = ", ".join(f"{label} {name}" for label, name in enumerate(classes[:_MOST_CLASSES]))
+    return shown + (", ..." if len(classes) > _MOST_CLASSES else "")
+
+
+def _counted(count: Json, what: str) -> str:
+    assert isinstance(count, int)
+    return counted(count, what)
+
+
 def _size(count: Json) -> str:
-    assert isinstance(count, int | float)
+    assert isinstance(count, int)
+    if count < 1000:
+        return counted(count, "byte")
     size = float(count)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+    for unit in ("kB", "MB", "GB"):
         size /= 1000
-    return f"{size:.1f} TB"
+        if size < 1000:
+            return f"{size:.1f} {unit}"
+    return f"{size / 1000:.1f} TB"
 
 
 def index(

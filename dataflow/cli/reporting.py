@@ -8,14 +8,14 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from connectors.contract import Json
 from dataflow.errors import DataflowError, MissingExtraError, PlanError
 
-__all__ = ["EXIT_CODES", "Allow", "AsJson", "Debug", "Output", "reporting"]
+__all__ = ["EXIT_CODES", "Allow", "AsJson", "Debug", "Output", "reporting", "was_stopped"]
 
 EXIT_CODES = (
     "0 done; 1 data, store or function failed; 2 wrong usage, spec or pipeline; 3 an optional part is not "
@@ -88,12 +88,12 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Output]:
     try:
         yield output
     except KeyboardInterrupt:
-        output.say("stopped by Ctrl-C")
-        output.end(130)
-        raise typer.Exit(130) from None
+        _stop(output)
     except (typer.Exit, typer.Abort, BrokenPipeError):
         raise
     except Exception as error:
+        if was_stopped(error):
+            _stop(output)
         if debug:
             traceback.print_exc()
         code = _exit_code(error)
@@ -102,6 +102,22 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Output]:
         raise typer.Exit(code) from error
     else:
         output.end(0)
+
+
+def _stop(output: Output) -> NoReturn:
+    output.say("stopped by Ctrl-C")
+    output.end(130)
+    raise typer.Exit(130) from None
+
+
+def was_stopped(error: Exception) -> bool:
+    """Whether Ctrl-C is behind an error: a library that it finds being imported may fail for it in its own way."""
+    if not isinstance(error, ImportError):
+        return False
+    behind: BaseException | None = error
+    while behind is not None and not isinstance(behind, KeyboardInterrupt):
+        behind = behind.__cause__ or behind.__context__
+    return behind is not None
 
 
 def _exit_code(error: Exception) -> int:
@@ -116,9 +132,18 @@ def _say_error(output: Output, error: Exception) -> None:
             f"error: {type(error).__name__}: {error}\n"
             "  hint: this should not happen; run it again with --debug and report what it shows"
         )
+    for note in _notes(error):
+        output.say(f"  note: {note}")
+
+
+def _notes(error: Exception) -> list[str]:
+    """What was added to an error on its way, as the file and the row that it is about."""
+    return list(getattr(error, "__notes__", ()))
 
 
 def _described(error: Exception) -> dict[str, Json]:
     if isinstance(error, DataflowError):
-        return {"type": type(error).__name__, "message": error.message, "hint": error.hint}
-    return {"type": type(error).__name__, "message": str(error), "hint": ""}
+        told = {"message": error.message, "hint": error.hint}
+    else:
+        told = {"message": str(error), "hint": ""}
+    return {"type": type(error).__name__, **told, "notes": [*_notes(error)]}

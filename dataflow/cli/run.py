@@ -17,6 +17,7 @@ from dataflow.cli.reporting import Allow, AsJson, Debug, Output, reporting
 from dataflow.cli.state import load_state, save_state
 from dataflow.errors import PlanError
 from dataflow.execute.loader import Loader
+from dataflow.wording import counted
 
 __all__ = ["run"]
 
@@ -75,7 +76,7 @@ def run(
                 "state": None if state is None else str(state), "stats": stats,
             }  # fmt: skip
             kept = "" if state is None or rank else f"\nplace saved in {state}"
-            output.give(data, _text(going, loader) + kept)
+            output.give(data, _text(going, loader, epochs) + kept)
 
 
 @dataclass
@@ -103,10 +104,14 @@ class _Going:
         return self.loader.state_dict(lag=int(ahead))
 
 
-def _text(going: _Going, loader: Loader[Any]) -> str:
+def _text(going: _Going, loader: Loader[Any], epochs: int) -> str:
+    if not going.batches and loader.epoch >= epochs:
+        return (
+            f"nothing left to do: {counted(epochs, 'epoch is', 'epochs are')} done; a larger --epochs goes on"
+        )
     if not going.batches:
-        return f"nothing to do at epoch {going.epoch}, step {going.step}"
-    return f"{going.batches:,} batches\n{loader.report()}"
+        return f"no batch was delivered, at epoch {going.epoch}, step {going.step}"
+    return f"{counted(going.batches, 'batch')}\n{loader.report()}"
 
 
 def _total(loader: Loader[Any], epochs: int, steps: int | None) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -12,6 +12,7 @@ from connectors.contract import Json
 from dataflow.cli.reporting import AsJson, Debug, reporting
 from dataflow.errors import PlanError
 from dataflow.execute.state import check_state
+from dataflow.wording import counted
 
 __all__ = ["load_state", "save_state", "show", "state"]
 
@@ -38,11 +39,20 @@ def show(
         assert isinstance(sources, list)
         lines = [
             f"epoch {saved['epoch']}, step {saved['step']}",
-            f"global batch {saved['batch']}, lanes {saved['lanes']}, windows of {saved['windows']} rows",
-            *(f"source {source['name']}: {source['rows']:,} rows" for source in sources if isinstance(source, dict)),
+            f"global batch {saved['batch']}, lanes {saved['lanes']}, {_windows(saved['windows'])}",
+            *(
+                f"source {source['name']}: {counted(cast(int, source['rows']), 'row')}"
+                for source in sources
+                if isinstance(source, dict)
+            ),
             f"bad rows: {saved.get('errors', 0)}",
         ]  # fmt: skip
         output.give({"state": saved}, "\n".join(lines))
+
+
+def _windows(rows: Json) -> str:
+    windows = [counted(each, "row") for each in cast("list[int]", rows)]
+    return f"windows of {', '.join(windows)}" if windows else "no shuffle windows"
 
 
 def load_state(file: Path) -> dict[str, Json]:

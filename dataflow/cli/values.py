@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from connectors.contract import Json
+from dataflow.wording import counted
 
 __all__ = ["as_json_value", "as_short_text"]
 
@@ -35,7 +36,7 @@ def as_json_value(value: object) -> Json:
 def as_short_text(value: object) -> str:
     """A value of a row on part of a line."""
     if isinstance(value, bytes | bytearray | memoryview):
-        return f"<{len(value)} bytes: {bytes(value[:_MOST_BYTES]).hex(' ')}>"
+        return f"<{counted(len(value), 'byte')}: {bytes(value[:_MOST_BYTES]).hex(' ')}>"
     if isinstance(value, np.ndarray):
         first = ", ".join(str(item) for item in value.reshape(-1)[:4].tolist())
         more = ", ..." if value.size > 4 else ""

@@ -16,13 +16,15 @@ Read in this order:
     open_lanes.py the lanes that one rank runs, its own and those that its share reaches into
     dealt.py      the driver behind row-changing operators: batches dealt from the lanes
     agree.py      what ranks tell each other one batch ahead
+    alike.py      whether ranks that meet run one order
     assemble.py   rows of lanes side by side: one rank's batch
     running.py    threads and memory while a loader is iterated
     iteration.py  one `for`: the batches of one epoch
     position.py   where a loader stands, and where it stood before the last batches
     course.py     which setup each epoch has: new files join at a resume
     loader.py     what users hold: epochs one after the other, and their states
-    state.py      what a state holds, and what it must agree with
+    state.py      what a state holds, and how those of ranks become one
+    shape.py      what shapes the order, and in what that of a state differs
     pools.py      threads: one pool for reading, one for computing
     buffers.py    reused memory, and the budget that bounds it
     replace.py    bad rows: another row of the window in their place

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, cast
 
-from dataflow.errors import RankError
+from connectors.contract import Json
+from dataflow.execute.alike import check_alike
 
 __all__ = ["Alone", "Gathers", "Offer", "Ranks", "Together", "Word", "lanes_of"]
 
@@ -23,8 +23,8 @@ class Offer(NamedTuple):
 
 
 class Word(NamedTuple):
-    """What one rank says in a round: the epoch and step of the batch that is to be settled, whether it has `failed`
-    to make its share of the one before, and the offers of its lanes in lane order."""
+    """What one rank says in a round: the epoch and step of the batch that is to be settled, which all have alike,
+    whether it has `failed` to make its share of the one before, and the offers of its lanes in lane order."""
 
     epoch: int
     step: int
@@ -39,7 +39,7 @@ class Ranks(Protocol):
         """Every rank's word, in rank order.
 
         Raises:
-            RankError: the ranks do not answer in time, are gone, or do not stand at the same step.
+            RankError: the ranks do not answer in time, are gone, or did not begin alike.
         """
 
     def abandon(self) -> None:
@@ -90,53 +90,52 @@ class Gathers(Protocol):
         """Let go of what the exchange runs over, for good; may be called twice."""
 
 
-_HEAD = 3
 _WIDTH = len(Offer._fields)
 
 
-@dataclass(frozen=True)
 class Together:
-    """Ranks that exchange their words in one all-gather a round."""
+    """Ranks that exchange their words in one all-gather a round; in the first one they look that they begin alike.
 
-    gathers: Gathers
-    world: int
-    lanes: int
+    Args:
+        state: where this rank begins: what its state holds beside epoch and step, which the first word has.
+    """
 
-    def __post_init__(self) -> None:
-        self.gathers.begin()
+    def __init__(self, gathers: Gathers, world: int, state: Mapping[str, Json]) -> None:
+        self._gathers, self._world, self._state = gathers, world, state
+        self._lanes = cast(int, state["lanes"])
+        self._alike = False
+        gathers.begin()
 
     def exchange(self, word: Word) -> list[Word]:
-        numbers = [word.epoch, word.step, int(word.failed)]
-        numbers += [int(value) for offer in word.offers for value in offer]
-        most = -(-self.lanes // self.world)
-        rows = self.gathers.all_gather(numbers + [0] * (_HEAD + most * _WIDTH - len(numbers)))
-        words = [_word(row, len(lanes_of(rank, self.world, self.lanes))) for rank, row in enumerate(rows)]
-        _check_places(words)
-        return words
+        if not self._alike:
+            self._check_alike(word)
+        most = -(-self._lanes // self._world)
+        numbers = [int(word.failed), *(int(value) for offer in word.offers for value in offer)]
+        rows = self._gathers.all_gather(numbers + [0] * (1 + most * _WIDTH - len(numbers)))
+        return [
+            _word(word, row, len(lanes_of(rank, self._world, self._lanes))) for rank, row in enumerate(rows)
+        ]
+
+    def _check_alike(self, word: Word) -> None:
+        check_alike(
+            self._gathers.all_gather,
+            {**self._state, "epoch": word.epoch, "step": word.step},
+            hint="restore the same state on all ranks, or on none, and let all take the same number of batches",
+        )
+        self._alike = True
 
     def abandon(self) -> None:
-        self.gathers.abandon()
+        self._gathers.abandon()
 
     def close(self) -> None:
-        self.gathers.close()
+        self._gathers.close()
 
 
-def _word(row: Sequence[int], lanes: int) -> Word:
-    epoch, step, failed = row[:_HEAD]
+def _word(own: Word, row: Sequence[int], lanes: int) -> Word:
+    """What a rank has said: from one beginning on, all stand at the same step in the same round."""
+    failed, *values = row
     offers = []
-    for at in range(_HEAD, _HEAD + lanes * _WIDTH, _WIDTH):
-        rows, ended, lane_row, sub, bad = row[at : at + _WIDTH]
+    for at in range(0, lanes * _WIDTH, _WIDTH):
+        rows, ended, lane_row, sub, bad = values[at : at + _WIDTH]
         offers.append(Offer(rows, bool(ended), lane_row, sub, bool(bad)))
-    return Word(epoch, step, bool(failed), tuple(offers))
-
-
-def _check_places(words: Sequence[Word]) -> None:
-    places: dict[tuple[int, int], list[int]] = {}
-    for rank, word in enumerate(words):
-        places.setdefault((word.epoch, word.step), []).append(rank)
-    if len(places) > 1:
-        stands = [f"ranks {ranks} at epoch {e}, step {s}" for (e, s), ranks in sorted(places.items())]
-        raise RankError(
-            f"the ranks do not stand at the same step: {'; '.join(stands)}.",
-            hint="restore the same state on all ranks, and let all take the same number of batches",
-        )
+    return Word(own.epoch, own.step, bool(failed), tuple(offers))

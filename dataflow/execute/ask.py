@@ -7,14 +7,16 @@ import numpy.typing as npt
 
 from dataflow.errors import PlanError
 from dataflow.execute.compile import Plan, compile_plan
+from dataflow.execute.row_names import located, place_finder
 from dataflow.execute.sample import FileOrder
-from dataflow.graph.node import Node, split_at_batch, walk
+from dataflow.graph.block import Block
+from dataflow.graph.node import Node, distinct_sources, split_at_batch, walk
 from dataflow.graph.rows import Row, listed
 from dataflow.order.epoch import EpochOrder
 from dataflow.order.quality import Quality, shuffle_quality
 from dataflow.order.windows import Window
 
-__all__ = ["count", "counted", "quality", "row"]
+__all__ = ["classes", "count", "counted", "quality", "row"]
 
 # An even sample of a long order has the quality of all of it.
 _QUALITY_ROWS = 1_000_000
@@ -33,8 +35,7 @@ def count(node: Node, seed: int) -> int:
     rows = 0
     for turn in range(passes if random else 1):
         for _, _, block in order.blocks(turn=turn):
-            if block.bad:
-                raise block.bad[0].error
+            _refuse_bad(block, plan)
             rows += block.rows
     return rows if random else rows * passes
 
@@ -53,6 +54,28 @@ def counted(node: Node) -> Node:
     return made.counted_before() if made.traits.filters and not made.traits.selects else made
 
 
+def classes(node: Node) -> tuple[str, ...]:
+    """The class names in the order of their labels, as the sources' indexes have them.
+
+    Raises:
+        PlanError: no source has any, or they differ.
+    """
+    metas = [source.index.meta.get("classes") for source in distinct_sources(node)]
+    found = {tuple(map(str, names)) for names in metas if isinstance(names, list)}
+    if not found:
+        raise PlanError(
+            "the files that are read lie in no class folders.",
+            hint="images in folders/of/their/class/name.jpg have classes, and a column `label`",
+        )
+    if len(found) > 1:
+        one, other = sorted(found)[:2]
+        raise PlanError(
+            f"the sources have different classes: {one!r} and {other!r}.",
+            hint="give all of them the same with format=Folder(classes=(...))",
+        )
+    return found.pop()
+
+
 def row(node: Node, number: int, seed: int) -> Row:
     """Row `number` in file order at epoch 0."""
     plan = _plan(node, seed)
@@ -67,9 +90,13 @@ def row(node: Node, number: int, seed: int) -> Row:
     if not 0 <= place < plan.stream.n:
         raise IndexError(f"row {number} of {plan.stream.n}")
     block = FileOrder(plan.root, plan.stream, seed).read(place, place + 1)
-    if block.bad:
-        raise block.bad[0].error
+    _refuse_bad(block, plan)
     return listed(block.columns, block.rows)[0]
+
+
+def _refuse_bad(block: Block, plan: Plan) -> None:
+    if block.bad:
+        raise located(block.bad[0], place_finder(plan.indexes))
 
 
 def quality(node: Node, seed: int) -> Quality:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from connectors.tensors import shape_of
 from dataflow.byte_sizes import parse_bytes
-from dataflow.errors import PlanError
+from dataflow.errors import PlanError, StageError
 from dataflow.execute.passes import found_once
 from dataflow.execute.program import Program, compile_program
 from dataflow.execute.sample import FileOrder
@@ -134,22 +134,29 @@ class _Compiler:
         return made.resolved_with(self._probed(made)) if made.traits.needs_schema else made
 
     def _probed(self, node: Node) -> pa.Schema:
-        rows = _PROBE_ROWS
+        """What a function gives for the first rows that come to it; where bad rows are borne, for which it does."""
         basis = _in_file_order(node.input)
         stream = self.stream(basis)
         order = FileOrder(basis, stream, self.seed)
+        draw = Draw(self.seed, 0, node.key or node.kind)
+        most = min(_PROBE_ROWS, node.traits.chunk or _PROBE_ROWS)
+        rows, asked, failure = _PROBE_ROWS, 0, None
         while True:
-            block = order.read(0, min(rows, stream.n))
-            if block.rows:
-                most = min(_PROBE_ROWS, node.traits.chunk or _PROBE_ROWS)
-                draw = Draw(self.seed, 0, node.key or node.kind)
-                return node.probe(block.slice(0, min(block.rows, most)), draw)
+            block = order.read(0, min(rows, stream.n), isolate=self.tolerant)
+            for start in range(asked, block.rows, most):
+                try:
+                    return node.probe(block.slice(start, min(block.rows, start + most)), draw)
+                except StageError as error:
+                    if not self.tolerant:
+                        raise
+                    failure = failure or error
             if rows >= min(_PROBE_MOST, stream.n):
-                raise PlanError(
-                    f"{node.label()} gets no row among the first {rows}, so that its columns are unknown.",
+                among = f" among the first {min(rows, stream.n)}" if stream.n else ""
+                raise failure or PlanError(
+                    f"{node.label()} gets no row{among}, so that its columns are unknown.",
                     hint="give schema={...} to it",
                 )
-            rows *= 8
+            rows, asked = 8 * rows, block.rows
 
     def stream(self, node: Node) -> Stream:
         """The rows that come out of a row-keeping tree, in its order."""
@@ -202,7 +209,7 @@ class _Compiler:
 
     def _leaf(self, source: Source) -> Leaf:
         numbered = self.numbered(source)
-        traits = source.index.connector.traits
+        traits = source.index.traits
         return Leaf(numbered.number, source.index.starts, traits.row_ranges, traits.single_rows)
 
     def numbered(self, source: Source) -> NumberedSource:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
@@ -16,6 +16,7 @@ from dataflow.graph.node import Node, distinct_sources
 from dataflow.index.cache import find_files, keep_files
 from dataflow.index.identity import Resumed, compare
 from dataflow.options import LoaderOptions, World
+from dataflow.wording import counted
 
 __all__ = ["Course", "resume"]
 
@@ -72,7 +73,8 @@ def _resumed(node: Node, state: Mapping[str, Json], *, new_files: bool) -> dict[
     saved: list[Mapping[str, Json]] = state["sources"]  # type: ignore[assignment]
     if len(saved) != len(sources):
         raise PlanError(
-            f"the state has {len(saved)} sources, and the pipeline {len(sources)}.",
+            f"the state has {_named([str(was['name']) for was in saved])}, and the pipeline "
+            f"{_named([source.index.name for source in sources])}.",
             hint="use the pipeline that saved it",
         )
     found = {}
@@ -84,9 +86,14 @@ def _resumed(node: Node, state: Mapping[str, Json], *, new_files: bool) -> dict[
             _refuse_shifted(resumed)
             keep_files(resumed.later, at=at, storage_options=options)
             more = len(resumed.later.files) - len(resumed.now.files)
-            logger.info("source %r has %d new files, which join at the next epoch", resumed.now.name, more)
+            new = counted(more, "new file, which joins", "new files, which join")
+            logger.info("source %r has %s at the next epoch", resumed.now.name, new)
         found[id(source)] = resumed
     return found
+
+
+def _named(sources: Sequence[str]) -> str:
+    return f"{counted(len(sources), 'source')} ({', '.join(sources)})"
 
 
 def _refuse_shifted(source: Resumed) -> None:

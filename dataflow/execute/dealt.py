@@ -20,12 +20,13 @@ from dataflow.execute.feed import ALL_ROWS, LaneFeed, Mend, ReadAhead, Segment
 from dataflow.execute.job import Bench
 from dataflow.execute.known import Made, Pace
 from dataflow.execute.open_lanes import OpenLanes
-from dataflow.execute.outputs import Cursor, LaneOutputs
+from dataflow.execute.outputs import Cursor, LaneOutputs, first_cap
 from dataflow.execute.remainder import say_left_over
 from dataflow.order.batches import Batching, RankShare, split
 from dataflow.order.deal import Dealt, deal
 from dataflow.order.epoch import EpochOrder
 from dataflow.order.reach import reach
+from dataflow.wording import counted
 
 __all__ = ["DealtDriver", "DealtPlace"]
 
@@ -60,7 +61,7 @@ class DealtPlace:
             cursors, turn = (), 0
         if len(cursors) != lanes or not 0 <= turn < lanes or any(c.row < 0 or c.sub < 0 for c in cursors):
             raise PlanError(
-                f"the state has no cursor for each of its {lanes} lanes.",
+                f"the state has no cursor for each of its lanes, of which there are {lanes}.",
                 hint="pass what state_dict() returned",
             )
         return cls(cursors, turn)
@@ -159,7 +160,7 @@ class DealtDriver:
         Raises:
             DataflowError: `failure`; a RankError where another rank has one, or the ranks cannot agree.
         """
-        cap = max(1, 4 * self._batching.batch // self._batching.lanes)
+        cap = first_cap(self._batching.batch, self._batching.lanes)
         while True:
             words = self._heard(Word(epoch, step, failure is not None, lanes.offers(cap)), failure)
             offers = [offer for word in words for offer in word.offers]
@@ -185,7 +186,8 @@ class DealtDriver:
         error = None
         if self._batching.remainder == "keep" and 0 < rows < self._world:
             error = DataError(
-                f"the last batch has {rows} rows for {self._world} ranks.", hint="use remainder='pad'"
+                f"the last batch has {counted(rows, 'row')} for {self._world} ranks.",
+                hint="use remainder='pad'",
             )
         return _Settled(counts, turn, share, place, error)
 
@@ -241,8 +243,10 @@ class DealtDriver:
 
     def _no_batch(self, epoch: int, rows: int) -> DataError:
         return DataError(
-            f"epoch {epoch} gives {rows} rows, not one batch of {self._batching.batch}.",
-            hint="use remainder='pad', or a smaller batch",
+            f"epoch {epoch} gives {counted(rows, 'row')}, not one batch of {self._batching.batch}.",
+            hint="use remainder='pad', or a smaller batch"
+            if rows
+            else "no row is kept, or all of them are bad: look at the filters, and at the quarantine file",
         )
 
     def _say_left_out(self, epoch: int, rows: int) -> None:

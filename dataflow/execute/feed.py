@@ -183,8 +183,8 @@ class RowQueue:
     """The rows of one lane that this rank delivers, taken from the front; each bad row raises or is replaced.
 
     Args:
-        mend: puts other rows in the place of a block's bad ones; None raises the first one's error when its turn
-            comes.
+        mend: puts other rows in the place of a block's bad ones, or leaves them bad. The error of the first that
+            is left is raised when its turn comes.
     """
 
     def __init__(self, feed: LaneFeed, mend: Mend | None) -> None:
@@ -223,14 +223,14 @@ class RowQueue:
             raise self._error
         try:
             found = self.feed.next_block()
+            if found is not None and self._mend is not None:
+                found = self._mend(*found), found[1]
         except Exception as error:
             self._error = error
             raise
         if found is None:
             raise InternalError(f"lane {self.feed.lane} ended before its rows did.")
-        block, job = found
-        if self._mend is not None:
-            return Segment(whole := self._mend(block, job), 0, whole.rows)
+        block, _ = found
         if block.bad:
             first = min(block.bad, key=lambda bad: bad.origin)
             self._error = self.feed.bench.ends_with(first)

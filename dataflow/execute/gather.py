@@ -22,7 +22,7 @@ import pyarrow as pa
 from connectors.contract import Chunk
 from connectors.tensors import has_nulls, to_arrow, to_numpy
 from dataflow.errors import DataError
-from dataflow.execute.buffers import BufferPool
+from dataflow.execute.buffers import ArrowUse, BufferPool
 from dataflow.execute.dense import dense_shape
 from dataflow.execute.metrics import Meters
 from dataflow.execute.places import Places, places_of
@@ -56,13 +56,20 @@ class Gather:
 
     Args:
         ids: int64, one entry for each row in delivery order.
+        arrow: is told what Arrow takes here.
     """
 
     def __init__(
-        self, group: Group, spans: Sequence[Span], places: Places, ids: Int64s, pool: BufferPool
+        self,
+        group: Group,
+        spans: Sequence[Span],
+        places: Places,
+        ids: Int64s,
+        pool: BufferPool,
+        arrow: ArrowUse,
     ) -> None:
         self.group, self.spans = group, spans
-        self._places, self._ids, self._pool = places, ids, pool
+        self._places, self._ids, self._pool, self._arrow = places, ids, pool, arrow
         self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum([span.wanted for span in spans])])
         self._lock = threading.Lock()
         self._bad: dict[int, BadSample] = {}  # by delivered row
@@ -95,6 +102,7 @@ class Gather:
                     done += self._put(span, chunk, at, start, done)
                     stage.rows += chunk.batch.num_rows
                     stage.bytes += chunk.batch.nbytes
+                    self._arrow.took(chunk.batch.nbytes)
         except DataError as error:
             if not tolerant:
                 raise
@@ -168,7 +176,7 @@ class Gather:
 
     @property
     def copies_arrow(self) -> bool:
-        """Whether `block` holds columns twice more while it puts them in order."""
+        """Whether `block` holds a column once more while it puts it in order."""
         return bool(self._pieces or self._mixed)
 
     def block(self) -> Block:
@@ -202,7 +210,10 @@ class Gather:
         return out
 
     def _arranged(self, pieces: _Pieces, kind: pa.DataType) -> Arrow:
-        """The arrays' rows in delivery order; a row that did not arrive (it was bad) is null."""
+        """The arrays' rows in delivery order; a row that did not arrive (it was bad) is null.
+
+        The arrays are let go of as soon as they are one: there are never more than two copies of a column.
+        """
         order, rows = self._places.order, self._places.rows
         if not pieces.arrays:
             return pa.array([None] * rows, kind)
@@ -210,6 +221,8 @@ class Gather:
         firsts = [_first(some) for some in pieces.rows]
         sequence = sorted(range(len(firsts)), key=firsts.__getitem__)
         whole = _joined([pieces.arrays[number] for number in sequence])
+        pieces.arrays.clear()
+        self._arrow.took(whole.nbytes)
         if len(whole) == rows:
             return whole if order is None else whole.take(pa.array(order))
         index = np.full(rows, -1, np.int64)
@@ -252,7 +265,12 @@ def _with_nulls(
 
 
 def gathers_of(
-    program: Program, stream: Stream, window: Window, wanted: Bools | None, memory: BufferPool
+    program: Program,
+    stream: Stream,
+    window: Window,
+    wanted: Bools | None,
+    memory: BufferPool,
+    arrow: ArrowUse,
 ) -> list[Gather]:
     """What has to be read of a window for each group of the program, and where each row goes.
 
@@ -272,7 +290,6 @@ def gathers_of(
         places = places_of(at, window.rows, wanted, rows)
         own = sample_ids if sample_ids.ndim == 1 else sample_ids[:, group.input]
         here = tuple(span for span, keep in zip(spans, inside.tolist(), strict=True) if keep)
-        gathers.append(
-            Gather(group, here, places, own if places.rows == len(own) else own[places.origin], memory)
-        )
+        named = own if places.rows == len(own) else own[places.origin]
+        gathers.append(Gather(group, here, places, named, memory, arrow))
     return gathers

@@ -123,7 +123,7 @@ class WindowJob:
             stage.rows = window.rows
             wanted = self._wanted(window.rows)
             self._gathers = gathers_of(
-                self.bench.program, self.bench.stream, window, wanted, self.bench.memory
+                self.bench.program, self.bench.stream, window, wanted, self.bench.memory, self.bench.arrow
             )
         tasks = [(gather, number) for gather in self._gathers for number in range(len(gather.spans))]
         self._left = len(tasks)

@@ -46,13 +46,14 @@ class Loader(Generic[T]):
 
     Args:
         convert: makes of a rank's rows, and the schema they have where it is known, what the user gets.
-        gathers: opens what ranks exchange numbers over, where lengths are not known beforehand; all ranks call it.
+        gathers: opens what ranks exchange numbers over, where lengths are not known beforehand; all ranks call it
+            with what no step changes of their states, which must be the same on all.
     """
 
     def __init__(
         self, node: Node, seed: int, options: LoaderOptions, world: World,
         convert: Callable[[HostBatch, pa.Schema | None], T],
-        gathers: Callable[[], Gathers] | None = None,
+        gathers: Callable[[Mapping[str, Json]], Gathers] | None = None,
     ) -> None:  # fmt: skip
         self._node, self._seed, self._options, self._world = node, seed, options, world
         self._convert, self._make_gathers = convert, gathers
@@ -106,7 +107,7 @@ class Loader(Generic[T]):
                 "beforehand.",
                 hint="call counted() on the pipeline, or initialise torch.distributed",
             )
-        self._gathers = self._make_gathers()
+        self._gathers = self._make_gathers(course.later.base_state)
 
     # ---- position
 

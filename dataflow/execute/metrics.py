@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import TracebackType
 
 from dataflow.execute.trace import Recorder
 
 __all__ = ["Meters", "Stage", "advice"]
 
+# Shares of the time: of what is seldom, and of what leaves too little else to judge by.
+_SELDOM = 0.05
+_MOSTLY = 0.5
+
 
 @dataclass(slots=True)
 class Stage:
-    """What one stage has done since the loader began: times in seconds, summed over threads."""
+    """What one stage has done since the loader began: times in seconds, summed over threads.
+
+    `start_s` is what it waited for the first batch behind a start, when nothing could have been made ahead; it is
+    not in `wait_s`.
+    """
 
     rows: int = 0
     bytes: int = 0
     busy_s: float = 0.0
     wait_s: float = 0.0
+    start_s: float = 0.0
     calls: int = 0
 
 
@@ -32,38 +40,27 @@ class Meters:
     stages: dict[str, Stage] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    @contextmanager
-    def busy(self, name: str) -> Iterator[Stage]:
-        """Time the body as work of stage `name`; the body adds rows and bytes to what it is given."""
-        done = Stage()
-        start = time.perf_counter()
-        try:
-            yield done
-        finally:
-            stop = time.perf_counter()
-            done.busy_s, done.calls = stop - start, 1
-            self._add(name, done, start, stop)
+    def busy(self, name: str) -> _Timed:
+        """Time the body as work of stage `name`; the body adds rows and bytes to the stage that it is given."""
+        return _Timed(self, name, waits=False)
 
-    @contextmanager
-    def waiting(self, name: str) -> Iterator[None]:
-        """Time the body as stage `name` waiting for what comes before it."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            stop = time.perf_counter()
-            self._add(name, Stage(wait_s=stop - start), start, stop, span=f"{name}: wait")
+    def waiting(self, name: str, *, first: bool = False) -> _Timed:
+        """Time the body as stage `name` waiting for what comes before it; `first`: for a first batch."""
+        return _Timed(self, name, waits=True, first=first)
 
-    def _add(self, name: str, done: Stage, start: float, stop: float, *, span: str = "") -> None:
+    def add(self, name: str, done: Stage, start_s: float, stop_s: float) -> None:
+        """Count what was done in stage `name` between two times of `time.perf_counter`."""
         with self._lock:
             stage = self.stages.setdefault(name, Stage())
             stage.rows += done.rows
             stage.bytes += done.bytes
             stage.busy_s += done.busy_s
             stage.wait_s += done.wait_s
+            stage.start_s += done.start_s
             stage.calls += done.calls
         if self.recorder is not None:
-            self.recorder.add(span or name, start, stop, done.rows)
+            span = name if done.calls else f"{name}: wait"
+            self.recorder.add(span, start_s, stop_s, done.rows)
 
     def snapshot(self) -> dict[str, dict[str, int | float]]:
         """The counters as plain numbers."""
@@ -71,23 +68,65 @@ class Meters:
             return {
                 name: {
                     "rows": s.rows, "bytes": s.bytes, "calls": s.calls,
-                    "busy_s": round(s.busy_s, 6), "wait_s": round(s.wait_s, 6),
+                    "busy_s": round(s.busy_s, 6), "wait_s": round(s.wait_s, 6), "start_s": round(s.start_s, 6),
                 }
                 for name, s in self.stages.items()
             }  # fmt: skip
 
 
+class _Timed:
+    """The time from entering a body to leaving it, as busy or waiting time of a stage.
+
+    As a class it costs a third of what a generator does, and some of these are entered once a batch.
+    """
+
+    __slots__ = ("_done", "_first", "_meters", "_name", "_start_s", "_waits")
+
+    def __init__(self, meters: Meters, name: str, *, waits: bool, first: bool = False) -> None:
+        self._meters, self._name, self._waits, self._first = meters, name, waits, first
+        self._done = Stage()
+        self._start_s = 0.0
+
+    def __enter__(self) -> Stage:
+        self._start_s = time.perf_counter()
+        return self._done
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        stop_s = time.perf_counter()
+        done = self._done
+        if self._first:
+            done.start_s = stop_s - self._start_s
+        elif self._waits:
+            done.wait_s = stop_s - self._start_s
+        else:
+            done.busy_s, done.calls = stop_s - self._start_s, 1
+        self._meters.add(self._name, done, self._start_s, stop_s)
+
+
 def advice(stages: dict[str, dict[str, int | float]], elapsed_s: float, threads: int) -> tuple[str, str]:
     """The stage that limits throughput, and what would help: two short texts.
 
-    The trainer limits where it was seldom kept waiting; otherwise the stage with the most work.
+    The trainer limits where it was seldom kept waiting; otherwise the stage with the most work. The wait for a first
+    batch says nothing about the ones that follow, so a run that did little else has no other verdict.
     """
-    waited = stages.get("deliver", {}).get("wait_s", 0.0)
+    deliver = stages.get("deliver", {})
+    started, waited = deliver.get("start_s", 0.0), deliver.get("wait_s", 0.0)
     work = {name: s["busy_s"] for name, s in stages.items() if name != "deliver" and s["busy_s"] > 0}
     if elapsed_s <= 0 or not work:
         return "nothing yet", "iterate the loader first"
-    if waited < 0.05 * elapsed_s:
-        return "the training loop", f"input kept up: it was waited for {waited / elapsed_s:.1%} of the time"
+    if started > _MOSTLY * elapsed_s:
+        return (
+            "the start",
+            f"{started:.2f} of {elapsed_s:.2f} s were the wait for the first batch: run it longer",
+        )
+    share = waited / (elapsed_s - started)
+    if share < _SELDOM:
+        return (
+            "the training loop",
+            f"input kept up: behind the first batch it was waited for {share:.1%} of the time",
+        )
     slowest = max(work, key=lambda name: work[name])
     if slowest == "read":
         full = work[slowest] > 0.8 * threads * elapsed_s

@@ -11,8 +11,14 @@ from dataflow.errors import DataError
 from dataflow.execute.agree import Offer
 from dataflow.execute.feed import LaneFeed, Mend, Segment
 from dataflow.graph.block import BadSample, Block
+from dataflow.wording import counted
 
-__all__ = ["Cursor", "LaneOutputs"]
+__all__ = ["Cursor", "LaneOutputs", "first_cap"]
+
+
+def first_cap(batch: int, lanes: int) -> int:
+    """Rows that a lane offers to the deal at first: a fair share of four batches."""
+    return max(1, 4 * batch // lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +54,8 @@ class LaneOutputs:
 
     Args:
         feed: the lane's windows from the cursor's row on.
-        mend: puts other rows in the place of a block's bad ones.
-        tolerant: bad rows are left out, and reported; else the first one ends the lane with its error.
+        mend: puts other rows in the place of a block's bad ones, or leaves them bad.
+        tolerant: bad rows are left out, and reported; else, and behind `mend`, the first ends the lane with its error.
     """
 
     def __init__(self, feed: LaneFeed, cursor: Cursor, mend: Mend | None, *, tolerant: bool) -> None:
@@ -59,6 +65,7 @@ class LaneOutputs:
         self._held: deque[tuple[_Held, int]] = deque()
         self._rows = 0
         self._bad: deque[tuple[int, BadSample]] = deque()
+        self._stop = 0  # the lane row behind the last window that has come
         self._ended = False
         self.error: Exception | None = None
 
@@ -71,6 +78,11 @@ class LaneOutputs:
         return Offer(
             rows, behind and self._ended, self.cursor.row, self.cursor.sub, behind and self.error is not None
         )
+
+    @property
+    def _whole(self) -> bool:
+        """Whether operators want all rows of a window at once."""
+        return self.feed.bench.program.chunk is None
 
     @property
     def _over(self) -> bool:
@@ -88,25 +100,28 @@ class LaneOutputs:
         except Exception as error:
             self.error = error
             return
-        start = job.window.start
-        if self._mend is None:
-            # Those that were replaced are counted where the rows that stand in for them are delivered.
-            block = block if self._tolerant else self._up_to_bad(block)
-            self._bad.extend((start + bad.origin, bad) for bad in block.bad)
+        start, self._stop = job.window.start, job.window.stop
+        if self._mend is not None or not self._tolerant:
+            block = self._up_to_bad(block)
+        # Those that were replaced are counted where the rows that stand in for them are delivered.
+        self._bad.extend((start + bad.origin, bad) for bad in block.bad)
         skip = min(self._skip, block.rows)
         self._skip -= skip
         if block.rows > skip:
-            whole = self.feed.bench.program.chunk is None
-            self._held.append((_Held(block, start, job.window.stop, whole), skip))
+            self._held.append((_Held(block, start, job.window.stop, self._whole), skip))
             self._rows += block.rows - skip
 
     def _up_to_bad(self, block: Block) -> Block:
-        """The rows in front of the first bad one, whose error ends the lane."""
+        """The rows in front of the first bad one, whose error ends the lane.
+
+        None of a window whose outputs are permuted: a row that was never made has no place among them.
+        """
         if not block.bad:
             return block
         first = min(block.bad, key=lambda bad: bad.origin)
         self.error = self.feed.bench.ends_with(first)
-        return block.slice(0, int(np.searchsorted(block.origin, first.origin)))
+        front = 0 if self._whole else int(np.searchsorted(block.origin, first.origin))
+        return block.slice(0, front)
 
     def take(self, rows: int) -> list[Segment]:
         """The next `rows` outputs, which an offer has promised; the cursor goes behind them.
@@ -134,16 +149,19 @@ class LaneOutputs:
             raise self.error
         if self._ended:
             raise DataError(
-                f"lane {self.feed.lane} ends {rows} rows before the batch that was dealt from it on another rank.",
+                f"lane {self.feed.lane} ends {counted(rows, 'row')} before the batch that was dealt from it on "
+                "another rank.",
                 hint="functions must give the same rows for the same input on every rank; rng=True gives them "
                 "random numbers that are",
             )
         self._fetch()
 
     def passed_bad(self) -> list[BadSample]:
-        """Bad rows in front of the cursor that have not been reported."""
+        """Bad rows in front of the cursor that have not been reported; at the lane's end it goes behind the last."""
         passed = []
         over = self._ended and not self._held
+        if over:
+            self.cursor = Cursor(max(self.cursor.row, self._stop))
         while self._bad and (over or self._bad[0][0] < self.cursor.row):
             passed.append(self._bad.popleft()[1])
         return passed

@@ -184,7 +184,7 @@ def guarded(node: Node, kernel: Callable[[Block], Block], block: Block, isolate:
                 block.origin.tolist(), block.ids.reshape(block.rows, -1)[:, 0].tolist(), strict=True
             )
             bad_rows = tuple(
-                BadSample(origin, sample, node.kind, wrapped, block.rows) for origin, sample in samples
+                BadSample(origin, sample, node.title, wrapped, block.rows) for origin, sample in samples
             )
             empty = _emptied(block.slice(0, 0), node)
             return Block(empty.columns, empty.ids, empty.origin, bad=bad_rows)
@@ -193,7 +193,7 @@ def guarded(node: Node, kernel: Callable[[Block], Block], block: Block, isolate:
         if block.rows == 1:
             sample = first_id(block, 0)
             bad = BadSample(
-                int(block.origin[0]), sample, node.kind, stage_error(node.title, error, sample_id=sample)
+                int(block.origin[0]), sample, node.title, stage_error(node.title, error, sample_id=sample)
             )
             empty = _emptied(block.slice(0, 0), node)
             return Block(empty.columns, empty.ids, empty.origin, bad=(bad,))
@@ -213,7 +213,8 @@ class _Union:
         shaped = [_conformed(block, self.schema) for block in blocks if block.rows] or [
             _conformed(blocks[0], self.schema)
         ]
-        axes = max(1 if block.ids.ndim == 1 else block.ids.shape[1] for block in shaped)
+        # Those of all feeds: batches are made of ranges that may have rows of any of them.
+        axes = max(1 if block.ids.ndim == 1 else block.ids.shape[1] for block in blocks)
         whole = concat_blocks([replace(block, ids=_with_axes(block.ids, axes)) for block in shaped])
         # Each origin comes from one feed, whose order among equal origins a stable sort keeps.
         merged = whole.take(np.argsort(whole.origin, kind="stable")) if len(shaped) > 1 else whole

@@ -12,6 +12,7 @@ from dataflow.execute.row_names import place_finder
 from dataflow.graph.block import BadSample
 from dataflow.index.index import Index
 from dataflow.options import ErrorPolicy
+from dataflow.wording import counted
 
 __all__ = ["Quarantine"]
 
@@ -40,7 +41,7 @@ class Quarantine:
         if self._policy.max_errors is not None and self.errors > self._policy.max_errors:
             file, row = self._place(bad.id)
             raise DataError(
-                f"{self.errors} bad rows, and max_errors={self._policy.max_errors}. The last: {bad.error}",
+                f"{counted(self.errors, 'bad row')}, and max_errors={self._policy.max_errors}. The last: {bad.error}",
                 file=file, row=row, hint="mend the data, or allow more with max_errors=",
             ) from bad.error  # fmt: skip
 

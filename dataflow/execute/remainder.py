@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from dataflow.execute.setup import Setup
+from dataflow.wording import counted
 
 __all__ = ["say_left_out", "say_left_over"]
 
@@ -21,11 +22,10 @@ def say_left_out(setup: Setup) -> None:
         return
     left = steps.rows - steps.count * batch
     if left:
+        rows = counted(steps.rows, "row")
         logger.info(
-            "%d of %d rows are left out of every epoch: they make no whole batch of %d; "
-            "remainder='pad' or 'keep' delivers them",
-            left,
-            steps.rows,
+            "%s left out of every epoch: too few for a batch of %d; remainder='pad' or 'keep' delivers them",
+            counted(left, f"of {rows} is", f"of {rows} are"),
             batch,
         )
 
@@ -33,9 +33,9 @@ def say_left_out(setup: Setup) -> None:
 def say_left_over(epoch: int, rows: int, batch: int) -> None:
     """The same line where only the end of an epoch has told how many rows its batches leave."""
     logger.info(
-        "the last %d rows of epoch %d are left out, as those of other epochs are: they make no whole batch of %d; "
+        "epoch %d leaves out its last %s, as other epochs do: too few for a batch of %d; "
         "remainder='pad' or 'keep' delivers them",
-        rows,
         epoch,
+        counted(rows, "row"),
         batch,
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from dataflow.errors import DataError
 from dataflow.graph.block import BadSample
 from dataflow.graph.node import NameRows
 from dataflow.index.index import Index
@@ -53,8 +54,11 @@ def place_finder(indexes: Mapping[int, Index]) -> FindPlace:
 
 
 def located(bad: BadSample, place: FindPlace) -> Exception:
-    """The error of a bad row, with a note that says where the row is."""
+    """The error of a bad row, which says where the row is: a DataError itself, any other in a note."""
     file, row = place(bad.id)
+    if isinstance(bad.error, DataError) and not bad.error.file and bad.among == 1:
+        bad.error.locate(file, row)
+        return bad.error
     where = f"{file}, row {row}"
     note = where if bad.among == 1 else f"one of {bad.among} rows, of which the first is {where}"
     if note not in getattr(bad.error, "__notes__", ()):

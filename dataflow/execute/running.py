@@ -77,8 +77,8 @@ class Running:
         self._mended = Mended(plan.stream)
         self._ranks: Ranks | None = None
         if setup.steps is None:
-            lanes = setup.batching.lanes
-            self._ranks = Alone() if gathers is None else Together(gathers, setup.world.size, lanes)
+            state = {**setup.base_state, **(place.after or DealtPlace.start(setup.batching.lanes).state())}
+            self._ranks = Alone() if gathers is None else Together(gathers, setup.world.size, state)
         self._last: list[BadSample] = []
         self._made: Made | None = None
         self._batches: deque[HostBatch] = deque()
@@ -89,7 +89,7 @@ class Running:
         setup, plan, options = self.setup, self.setup.plan, self.setup.options
         return Bench(
             program=plan.program, stream=plan.stream, seed=plan.seed, pools=self._pools,
-            operators=Operators(self._pools, setup.output_bytes), arrow=ArrowUse(setup.reader_bytes),
+            operators=Operators(self._pools, setup.output_bytes), arrow=ArrowUse(setup.reader_bytes, setup.room_bytes),
             arranging=OneByOne(self._pools.compute),
             memory=self._memory, streams=self._streams, meters=self._meters,
             range_rows=max(1, min(1024, int(_RANGE_BYTES / max(plan.row_bytes, plan.delivered_bytes)))),
@@ -130,7 +130,8 @@ class Running:
             # Else it is the mark of the epoch before, whose last batch was the last one asked for.
         assert self._made is not None
         batch = _split_off(self._batches.popleft())
-        batch = batch.with_bad((*batch.bad, *self._mended.found_in(epoch, batch)))
+        if batch.replaced is not None:
+            batch = batch.with_bad((*batch.bad, *self._mended.found_in(epoch, batch)))
         steps = self.setup.steps
         last = bool(self._made.last) if steps is None else step + 1 == steps.count
         self.at = (epoch + 1, 0) if last else (epoch, step + 1)
@@ -141,7 +142,7 @@ class Running:
         return next((bad for bad in self._last if bad.error is error), None)
 
     def _waited(self) -> Made:
-        with self._meters.waiting("deliver"):
+        with self._meters.waiting("deliver", first=self._made is None):
             return self._ahead.get()
 
     def _let_go(self) -> None:

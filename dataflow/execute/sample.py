@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from dataflow.execute.buffers import BufferPool
+from dataflow.execute.buffers import ArrowUse, BufferPool
 from dataflow.execute.gather import gathers_of
 from dataflow.execute.metrics import Meters
 from dataflow.execute.program import Program, Turned, compile_program
@@ -80,7 +80,7 @@ def run_window(
     """
     if readers is None:
         readers = OpenStreams(_SLICE_BYTES, limit=1)
-    gathers = gathers_of(program, stream, window, None, BufferPool(0))
+    gathers = gathers_of(program, stream, window, None, BufferPool(0), ArrowUse(0))
     for gather in gathers:
         for number in range(len(gather.spans)):
             gather.read_span(number, readers, turned.meters, tolerant=turned.isolate)

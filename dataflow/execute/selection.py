@@ -103,7 +103,7 @@ class _Decision:
             raise
         except Exception as error:
             wrapped = stage_error(self.step.title, error)
-            first = BadSample(int(block.origin[0]), first_id(block, 0), self.step.kind, wrapped, block.rows)
+            first = BadSample(int(block.origin[0]), first_id(block, 0), self.step.title, wrapped, block.rows)
             raise located(first, self.place) from error
 
 

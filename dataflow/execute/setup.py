@@ -6,20 +6,25 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
+import numpy as np
 import pyarrow as pa
 
 from connectors.contract import Json
 from dataflow.errors import PlanError
 from dataflow.execute.compile import Plan, compile_plan
 from dataflow.execute.known import Pace
-from dataflow.execute.state import base_state, check_place, compare_shape, order_shape
+from dataflow.execute.outputs import first_cap
+from dataflow.execute.shape import compare_shape, order_shape
+from dataflow.execute.state import base_state, check_place
 from dataflow.graph.node import BatchSizes, Node, split_at_batch
 from dataflow.index.index import Index
 from dataflow.options import LoaderOptions, World
 from dataflow.order.batches import Batching, Steps, check_batch, check_length
 from dataflow.order.epoch import EpochOrder
 from dataflow.order.lanes import below
+from dataflow.wording import counted
 
 __all__ = ["Resident", "Setup", "check_start", "make_setup", "resident", "say_kept_batch", "sized"]
 
@@ -28,8 +33,12 @@ logger = logging.getLogger("dataflow.execute")
 # Decoded bytes that one reader holds at a time, and of an unshuffled lane that are read at once.
 _SLICE_BYTES = 32 << 20
 _CHUNK_BYTES = 8 << 20
-# What Arrow's allocator and the decoders keep for themselves, measured with two threads.
+# What decoders, threads and the interpreter keep for themselves, measured with two threads.
 _KEPT_BYTES = 32 << 20
+# Of the limit: what Arrow's allocator may keep of freed memory, where all columns stay Arrow. A text whose windows take
+# half of the limit then costs a tenth more processor time, for that memory is given back and cleared again; others,
+# nothing.
+_SPARE_SHARE = 1 / 8
 # Enough for a few hundred decoded images.
 _OUTPUT_BYTES = 64 << 20
 # Assembled together: enough that a task's cost is small beside it, little enough for the first batch to come soon.
@@ -48,7 +57,6 @@ class Setup:
     options: LoaderOptions
     shape: Mapping[str, str]
     chunk_rows: int
-    slice_bytes: int
 
     def order(self, epoch: int) -> EpochOrder:
         """The order of one epoch."""
@@ -76,21 +84,88 @@ class Setup:
         return -(-self.batching.batch // self.world.size)
 
     @property
+    def lanes_here(self) -> int:
+        """Lanes whose windows a rank has open at once, at most; the same number on every rank.
+
+        A share reaches from one lane into the next. Where it is not known how many rows lanes give, a rank runs its
+        own besides; those of its share move away from them as lanes in front end.
+        """
+        lanes, world = self.batching.lanes, self.world.size
+        if world <= 2 or self.plan.lengths_known:
+            return min(lanes, -(-lanes // world) + (lanes % world > 0))
+        return min(lanes, 2 * -(-lanes // world) + 1)
+
+    @property
     def overhead_bytes(self) -> int:
-        """Memory beside windows and batches: what readers decode at a time, what it takes to bring a window into
-        order, what lies behind the operators, and what decoders and allocators keep."""
+        """Memory beside windows and batches."""
+        return sum(self.overheads.values())
+
+    @cached_property
+    def overheads(self) -> Mapping[str, int]:
+        """That memory by what takes it, which is named as in "MB for"."""
         kept = min(_KEPT_BYTES, self.options.memory_limit // 4)
-        return self.reader_bytes + self.arranging_bytes + self.output_bytes + kept
+        return {
+            "readers": self.reader_bytes,
+            "bringing a window into order": self.arranging_bytes,
+            "what operators made": self.output_bytes,
+            "rows offered to the deal": self.offered_bytes,
+            "decoders and allocators": kept + self.spare_bytes,
+        }
+
+    @cached_property
+    def slice_bytes(self) -> int:
+        """Decoded bytes that one reader yields at a time: a quarter of the memory is for all of them, if that is
+        not less than a megabyte each."""
+        readers = 2 * self.options.threads + self._paused_readers
+        return max(1 << 20, min(_SLICE_BYTES, self.options.memory_limit // (4 * readers)))
 
     @property
     def reader_bytes(self) -> int:
-        """What readers decode at a time."""
-        return 2 * self.options.threads * self.slice_bytes
+        """What readers decode at a time, and what those hold that wait for the next window of their fragment."""
+        waiting = sum(min(self.slice_bytes, fragment) for fragment in self._paused_fragments)
+        return 2 * self.options.threads * self.slice_bytes + self.lanes_here * waiting
+
+    @property
+    def _paused_readers(self) -> int:
+        """Readers that may wait for the next window of their fragment."""
+        return self.lanes_here * len(self._paused_fragments)
+
+    @cached_property
+    def _paused_fragments(self) -> tuple[int, ...]:
+        """For each part of a window that is read through fragments larger than it: decoded bytes of the largest."""
+        found = []
+        for group in self.plan.program.groups:
+            indexes = [index for index in group.indexes.values() if not index.traits.row_ranges]
+            rows = max((int(np.diff(index.starts).max(initial=0)) for index in indexes), default=0)
+            if rows > self.window_rows:
+                found.append(int(rows * group.row_bytes))
+        return tuple(found)
 
     @property
     def arranging_bytes(self) -> int:
-        """Two more copies of one window's columns that stay Arrow."""
-        return int(2 * self.window_rows * self.plan.program.arrow_row_bytes)
+        """One more copy of one window's columns that stay Arrow."""
+        return int(self.window_rows * self.plan.program.arrow_row_bytes)
+
+    @property
+    def offered_bytes(self) -> int:
+        """What the lanes of this rank have made for the deal of batches, which looks ahead; more where a batch is not
+        settled by that, because lanes give very unequal numbers of rows."""
+        if self.plan.lengths_known:
+            return 0
+        own = -(-self.batching.lanes // self.world.size)
+        rows = own * first_cap(self.batching.batch, self.batching.lanes)
+        return int(rows * max(self.plan.row_bytes, self.plan.delivered_bytes))
+
+    @property
+    def spare_bytes(self) -> int:
+        """What Arrow's allocator may keep of memory that was freed."""
+        program = self.plan.program
+        return int(_SPARE_SHARE * self.options.memory_limit * program.arrow_row_bytes / program.row_bytes)
+
+    @property
+    def room_bytes(self) -> int:
+        """How far this process may grow before that memory is given back; what follows may take it to the limit."""
+        return self.options.memory_limit - self.spare_bytes
 
     @property
     def window_rows(self) -> int:
@@ -143,15 +218,17 @@ def make_setup(
         check_length(steps, world.size)
     shape = order_shape(batch_step.input, plan, {"remainder": batching.remainder, "on_error": skips})
     if state is not None:
-        compare_shape(state["shape"], shape)  # type: ignore[arg-type]
+        compare_shape(state, shape)
         if (steps is None) != ("cursors" in state):
             raise PlanError(
-                "the state is of a run whose lengths were known, and here they are not, or the other way round.",
-                hint="use the pipeline that saved it",
+                "the state is of a run whose lengths were known, and here they are not."
+                if steps is None
+                else "the state is of a run whose lengths were not known, and here they are.",
+                hint="use the pipeline that saved it, counted() or not as it was",
             )
         if steps is not None:
             check_place(state, steps.count)
-    setup = sized(plan, batching, steps, world, options, shape)
+    setup = sized(plan, batching, steps, world, options, shape.hashes)
     _check_memory(setup)
     return setup
 
@@ -171,8 +248,8 @@ def say_kept_batch(node: Node, world_size: int, state: Mapping[str, Json]) -> No
     asked, _ = _batch_step(node).batch_sizes.begun_on(world_size)
     if asked != state["batch"]:
         logger.warning(
-            "the state's batch of %d rows goes on, not the %d that the pipeline asks for",
-            state["batch"],
+            "the state's batch of %s goes on, not the %d that the pipeline asks for",
+            counted(cast(int, state["batch"]), "row"),
             asked,
         )
 
@@ -186,8 +263,7 @@ def sized(
     shape: Mapping[str, str],
 ) -> Setup:
     """What a loader would run with, whether or not its windows fit in memory."""
-    slice_bytes = max(1 << 20, min(_SLICE_BYTES, options.memory_limit // (8 * options.threads)))
-    return Setup(plan, batching, steps, world, options, shape, _chunk_rows(plan, options), slice_bytes)
+    return Setup(plan, batching, steps, world, options, shape, _chunk_rows(plan, options))
 
 
 def _batch_step(node: Node) -> Node:
@@ -229,7 +305,7 @@ def _chunk_rows(plan: Plan, options: LoaderOptions) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Resident:
-    """What must be in memory on a rank: a window of each of `lanes` and one ahead, and what readers hold."""
+    """What must be in memory on a rank: a window of each of `lanes` and one ahead, and what is beside them."""
 
     lanes: int
     window_rows: int
@@ -244,11 +320,10 @@ class Resident:
 
 def resident(setup: Setup) -> Resident:
     """What is in memory at once, at the least, where this rank reads as many lanes as a rank may."""
-    plan, lanes, world = setup.plan, setup.batching.lanes, setup.world.size
     return Resident(
-        lanes=min(lanes, -(-lanes // world) + (lanes % world > 0)),
+        lanes=setup.lanes_here,
         window_rows=setup.window_rows,
-        row_bytes=plan.row_bytes,
+        row_bytes=setup.plan.row_bytes,
         overhead_bytes=setup.overhead_bytes,
     )
 
@@ -256,9 +331,10 @@ def resident(setup: Setup) -> Resident:
 def _check_memory(setup: Setup) -> None:
     options, need = setup.options, resident(setup)
     if need.bytes > options.memory_limit:
+        lanes, rows = counted(need.lanes, "lane"), counted(need.window_rows, "row")
+        beside = [f"{size / 1e6:.0f} MB for {what}" for what, size in setup.overheads.items() if size >= 5e5]
         raise PlanError(
-            f"{need.lanes} lanes and one window ahead x {need.window_rows} rows x {need.row_bytes:.0f} bytes, and "
-            f"{need.overhead_bytes / 1e6:.0f} MB for {options.threads} readers, need {need.bytes / 1e6:.0f} MB; "
-            f"memory_limit is {options.memory_limit / 1e6:.0f} MB.",
+            f"{lanes} and one window ahead x {rows} x {need.row_bytes:.0f} bytes, {', '.join(beside)}, "
+            f"need {need.bytes / 1e6:.0f} MB; memory_limit is {options.memory_limit / 1e6:.0f} MB.",
             hint="use a smaller shuffle(window=...), fewer lanes, or a larger memory_limit",
         )

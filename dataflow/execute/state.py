@@ -1,4 +1,4 @@
-"""What a loader's state holds, what it must agree with, and how the states of ranks become one.
+"""What a loader's state holds, and how the states of ranks become one.
 
 version   of this layout
 epoch     of the next batch
@@ -14,15 +14,13 @@ cursors, turn   behind row-changing operators: row and sub-number of each lane, 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import cast
 
 from connectors.contract import Json
 from dataflow.errors import PlanError
 from dataflow.execute.compile import Plan
-from dataflow.graph.node import Node, walk
+from dataflow.execute.shape import hashed
 from dataflow.index.identity import identity
 
 __all__ = [
@@ -30,41 +28,11 @@ __all__ = [
     "base_state",
     "check_place",
     "check_state",
-    "compare_shape",
     "merge_states",
-    "order_shape",
 ]
 
 VERSION = 1
 _FIELDS = ("version", "epoch", "step", "batch", "lanes", "windows", "sources", "shape")
-
-
-def order_shape(below_batch: Node, plan: Plan, batching: Mapping[str, Json]) -> dict[str, str]:
-    """One short hash for each thing that shapes the order, by name."""
-    facts: dict[str, list[Json]] = {
-        "seed": [plan.seed],
-        "windows": list(plan.windows),
-        **{k: [v] for k, v in batching.items()},
-    }
-    for step in walk(below_batch):
-        fact = step.order_fact()
-        if fact is not None:
-            facts.setdefault(step.kind, []).append(fact)
-    facts["order of the steps"] = [_outline(below_batch)]
-    return {name: _hashed(value) for name, value in sorted(facts.items())}
-
-
-def _outline(node: Node) -> Json:
-    """The steps that shape the order, each over those that feed it."""
-    feeds = [_outline(feed) for feed in node.inputs]
-    fact = node.order_fact()
-    if fact is None and len(feeds) == 1:
-        return feeds[0]
-    return [node.kind, fact, *feeds]
-
-
-def _hashed(value: object) -> str:
-    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=4).hexdigest()
 
 
 def base_state(plan: Plan, batch: int, lanes: int, shape: Mapping[str, str]) -> dict[str, Json]:
@@ -118,20 +86,6 @@ def check_place(state: Mapping[str, Json], steps: int) -> None:
         )
 
 
-def compare_shape(saved: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """What shapes the order is as it was.
-
-    Raises:
-        PlanError: names what differs.
-    """
-    differ = sorted(name for name in {*saved, *now} if saved.get(name) != now.get(name))
-    if differ:
-        raise PlanError(
-            f"the state is of another order: {', '.join(differ)} differ{'s' if len(differ) == 1 else ''}.",
-            hint="use the pipeline and seed that saved it; map, columns and loader options may change",
-        )
-
-
 def merge_states(states: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     """One state of those of all ranks, for ranks without a process group; it restores on any number of ranks.
 
@@ -151,7 +105,7 @@ def merge_states(states: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     first = {key: value for key, value in states[0].items() if key != "errors"}
     for rank, state in enumerate(states[1:], start=1):
         other = {key: value for key, value in state.items() if key != "errors"}
-        if _hashed(other) != _hashed(first):
+        if hashed(other) != hashed(first):
             differ = sorted(key for key in {*first, *other} if first.get(key) != other.get(key))
             raise PlanError(
                 f"the states of rank 0 and rank {rank} differ in {differ}.", hint="merge states of one run"

@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from connectors.contract import BadRow, Chunk
+from connectors.contract import BadRow, Chunk, Opened
+from connectors.readers import Readers
 from dataflow.errors import DataError
 from dataflow.index.index import Index
 from dataflow.order.windows import Span
@@ -22,6 +23,8 @@ __all__ = ["Chain", "OpenStreams"]
 
 # Ends that nothing has gone on from: of lanes' last fragments, and of runs that were broken off.
 _MOST_ENDS = 256
+# Open files of one source; a process may often have 1,024.
+_MOST_READERS = 32
 
 
 _Place = tuple[int, tuple[str, ...], int, int]
@@ -52,6 +55,8 @@ class OpenStreams:
     def __init__(self, slice_bytes: int, limit: int) -> None:
         self._slice_bytes, self._limit = slice_bytes, limit
         self._paused: OrderedDict[_Place, _Paused] = OrderedDict()
+        self._sources: dict[int, Opened] = {}
+        self._most_readers = _MOST_READERS
         self._lock = threading.Lock()
 
     def read(self, index: Index, schema: pa.Schema, span: Span) -> Iterator[tuple[Chunk, int]]:
@@ -62,7 +67,7 @@ class OpenStreams:
         """
         first = int(index.starts[span.fragment])
         stop = int(index.starts[span.fragment + 1])
-        if index.connector.traits.row_ranges or (span.lo, span.hi) == (first, stop):
+        if index.traits.row_ranges or (span.lo, span.hi) == (first, stop):
             reader = self._open(index, schema, span, span.lo - first, span.hi - first)
         else:
             reader = self._resume(index, schema, span, stop - first)
@@ -77,15 +82,24 @@ class OpenStreams:
             taken, reader.ahead = _split(chunk, span.hi - reader.row)
             at, reader.row = reader.row, reader.row + taken.batch.num_rows
             yield taken, at
-        if reader.row < stop and not index.connector.traits.row_ranges:
+        if reader.row < stop and not index.traits.row_ranges:
             self._pause(index, schema, span, reader)
 
     def _open(self, index: Index, schema: pa.Schema, span: Span, start: int, stop: int) -> _Paused:
         width = sum(index.row_bytes.get(name, 8.0) for name in schema.names)
         max_rows = max(1, int(self._slice_bytes / max(width, 1e-9)))
         fragment = index.fragment(span.fragment)
-        rest = index.connector.read(index.opened, fragment, schema, start, stop, max_rows)
+        rest = index.connector.read(self._opened(index), fragment, schema, start, stop, max_rows)
         return _Paused(int(index.starts[span.fragment]) + start, None, iter(rest))
+
+    def _opened(self, index: Index) -> Opened:
+        """The files of a source, with the readers of this run."""
+        opened = self._sources.get(id(index))
+        if opened is None:
+            with self._lock:
+                mine = replace(index.opened, readers=Readers(self._most_readers))
+                opened = self._sources.setdefault(id(index), mine)
+        return opened
 
     def _resume(self, index: Index, schema: pa.Schema, span: Span, rows: int) -> _Paused:
         """A reader of the whole rest of the fragment from the span's first row on."""
@@ -101,9 +115,13 @@ class OpenStreams:
                 self._paused.popitem(last=False)
 
     def close(self) -> None:
-        """Forget all paused readers."""
+        """Forget all paused readers, and close the files."""
         with self._lock:
             self._paused.clear()
+            self._most_readers = 0
+            sources = list(self._sources.values())
+        for opened in sources:
+            opened.readers.close()
 
 
 class Chain:

@@ -1,6 +1,9 @@
 """What a pipeline is, before anything runs.
 
 block.py     Block: rows in delivery order on their way through operators
+rows.py      a block as rows for a user's function, and the rows that it returns
+calls.py     calling it, and saying where it failed
+function_types.py, returned_columns.py  the types of what it returns, and columns of exactly these
 draw.py      the random draws of an operator, keyed by sample
 node.py      Node and Traits: the questions that rules and engine ask an operator
 registry.py  operators by name

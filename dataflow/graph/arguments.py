@@ -206,5 +206,16 @@ def _misfit(error: ValidationError, arguments: tuple[Argument, ...], what: str) 
     return Misfit(
         f"{what}.{key} should be {wanted}, not {first['input']!r}.",
         path=path,
-        hint="see docs/spec.md; a text that looks like a number or true needs quotes",
+        hint=_hint(key, first["input"], {fault["type"] for fault in same}),
     )
+
+
+def _hint(key: str, value: Json, wanted: set[str]) -> str:
+    """What to write for a value that is none of the types `wanted`, as pydantic calls their faults."""
+    if wanted <= {"list_type", "tuple_type"}:
+        if isinstance(value, dict):
+            return f"write a list, each part of {key} behind a dash of its own"
+        return f"write a list: {key}: [{value if isinstance(value, str) else json.dumps(value)}]"
+    if wanted == {"dict_type"}:
+        return f"write keys with values: {key}: {{name: value}}"
+    return "see docs/spec.md; a text that looks like a number or true needs quotes, and a number none"

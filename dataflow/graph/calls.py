@@ -10,15 +10,17 @@ from typing import Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from connectors.stop import stop_of_thread
 from connectors.tensors import has_nulls, shape_of, to_numpy
 from dataflow.errors import DataError, StageError
 from dataflow.graph.block import BadSample, Block, Column
-from dataflow.graph.rows import listed
+from dataflow.graph.rows import each_row, listed
 
 __all__ = [
     "Stopped",
+    "bad_row",
     "call_rows",
     "check_wanted",
     "columns_view",
@@ -110,21 +112,22 @@ def call_rows(
     """
     results: list[object] = []
     bad: list[BadSample] = []
-    rows = listed(block.columns, block.rows)
-    arguments: Sequence[tuple[object, ...]] = list(extra) or [()] * len(rows)
+    rows = each_row(block.columns, block.rows)
+    arguments: Sequence[tuple[object, ...]] = list(extra) or [()] * block.rows
     for place, (row, more) in enumerate(zip(rows, arguments, strict=True)):
         check_wanted()
         try:
             results.append(function(row, *more))
         except Exception as error:
-            sample = first_id(block, place)
-            bad.append(
-                BadSample(
-                    int(block.origin[place]), sample, operator, stage_error(operator, error, sample_id=sample)
-                )
-            )
+            bad.append(bad_row(block, place, operator, error))
             results.append(None)
     return results, bad
+
+
+def bad_row(block: Block, row: int, operator: str, error: Exception) -> BadSample:
+    """Row `row` of a block, which an operator could not make because of `error`."""
+    sample = first_id(block, row)
+    return BadSample(int(block.origin[row]), sample, operator, stage_error(operator, error, sample_id=sample))
 
 
 def sub_number(block: Block, row: int) -> int:
@@ -143,13 +146,20 @@ def first_id(block: Block, row: int) -> int:
 
 
 def columns_view(block: Block) -> dict[str, npt.NDArray[np.generic] | list[object]]:
-    """The columns for a batched function: arrays (rows, *shape) where dense and without nulls, else lists."""
+    """The columns for a batched function: arrays (rows, *shape) where dense and without nulls, else lists.
+
+    Times are datetime64 and timedelta64, as single rows have them.
+
+    They are copies: it may be called again for the same rows, and what it writes shall be seen nowhere else.
+    """
     return {name: _view(column) for name, column in block.columns.items()}
 
 
 def _view(column: Column) -> npt.NDArray[np.generic] | list[object]:
     if isinstance(column, np.ndarray):
-        return column
+        return column.copy()
+    if pa.types.is_temporal(column.type) and column.null_count == 0 and not pa.types.is_time(column.type):
+        return np.array(column.to_numpy(zero_copy_only=False))
     if shape_of(column.type) is not None and not has_nulls(column):
-        return to_numpy(column)
+        return to_numpy(column).copy()
     return [row["value"] for row in listed({"value": column}, len(column))]

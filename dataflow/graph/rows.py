@@ -1,8 +1,8 @@
-"""A block as rows for a Python function, and the rows that it returns as columns again."""
+"""A block as rows for a Python function, and what it returned as it is then."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,46 +10,66 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from connectors.tensors import has_nulls, shape_of, to_numpy
-from dataflow.errors import PlanError
-from dataflow.graph.block import Column, as_arrow
+from dataflow.graph.block import Column
 
-__all__ = ["Row", "columns_of", "infer_schema", "listed", "plain_value"]
+__all__ = ["Row", "each_row", "is_list", "listed", "plain_value", "taken"]
 
 Row = dict[str, object]
 # The stubs of pyarrow know the members of an array or type only when its class is known statically.
 Arrow: TypeAlias = Any
 
 
-def listed(columns: Mapping[str, Column], rows: int) -> list[Row]:
-    """The rows of columns as dicts of NumPy scalars, NumPy arrays, str, bytes; a null is None."""
+def each_row(columns: Mapping[str, Column], rows: int) -> Iterator[Row]:
+    """The rows of columns as dicts of NumPy scalars, NumPy arrays, str, bytes; a null is None.
+
+    The arrays are copies, made row by row: a function that writes to them changes nothing else, and keeps no more
+    than them.
+    """
     names = list(columns)
     if not names:
-        return [{} for _ in range(rows)]
-    return [
-        dict(zip(names, values, strict=True)) for values in zip(*map(_values, columns.values()), strict=True)
-    ]
+        return ({} for _ in range(rows))
+    values = zip(*map(_values, columns.values()), strict=True)
+    return (dict(zip(names, row, strict=True)) for row in values)
 
 
-def _values(column: Column) -> Sequence[object]:
+def listed(columns: Mapping[str, Column], rows: int) -> list[Row]:
+    """All that `each_row` gives."""
+    return list(each_row(columns, rows))
+
+
+def _values(column: Column) -> Iterable[object]:
     if isinstance(column, np.ndarray):
-        return list(column)
+        return _rows(column)
     kind: Arrow = column.type
-    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind) and column.null_count == 0:
-        return list(column.to_numpy(zero_copy_only=False))
-    if shape_of(kind) is not None and not has_nulls(column):
-        return list(to_numpy(column))
-    if isinstance(kind, pa.FixedShapeTensorType):
-        return _values(column.storage)
-    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    if lists and shape_of(kind.value_type) is not None:
-        return [None if not item.is_valid else _list_value(item) for item in column]
-    values: list[object] = column.to_pylist()
-    return values
+    times = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+    if times or shape_of(kind) is not None:
+        # What a row is given as shall not depend on which others have come with it.
+        present = column.drop_null() if column.null_count else column
+        values = iter(present.to_numpy(zero_copy_only=False) if times else _dense_values(present))
+        return (next(values) if valid else None for valid in column.is_valid().to_pylist())
+    if is_list(kind) or pa.types.is_fixed_size_list(kind):
+        return (None if not item.is_valid else _list_value(item.values) for item in column)
+    python_values: list[object] = column.to_pylist()
+    return python_values
 
 
-def _list_value(item: Arrow) -> object:
-    values = item.values
-    return values.to_pylist() if has_nulls(values) else to_numpy(values)
+def _rows(array: npt.NDArray[np.generic]) -> Iterable[object]:
+    return array if array.ndim == 1 else (row.copy() for row in array)
+
+
+def _dense_values(column: Arrow) -> Iterable[object]:
+    """Rows of one shape, none of them null; one with nulls inside is a list (of a tensor, a flat one)."""
+    if not has_nulls(column):
+        return _rows(to_numpy(column))
+    if isinstance(column.type, pa.FixedShapeTensorType):
+        column = column.storage
+    return (_list_value(item.values) for item in column)
+
+
+def _list_value(values: Arrow) -> object:
+    """The values of one list: an array where that is possible, else a list."""
+    whole = shape_of(values.type) is not None and not has_nulls(values)
+    return to_numpy(values).copy() if whole else list(_values(values))
 
 
 def plain_value(value: object) -> object:
@@ -60,96 +80,12 @@ def plain_value(value: object) -> object:
     return numpy() if callable(numpy) and not isinstance(value, np.ndarray) else value
 
 
-def infer_schema(rows: Sequence[Row], operator: str) -> pa.Schema:
-    """The schema of the rows that a function returned.
-
-    Arrays of one dtype and one shape give a fixed-shape column; 1-d arrays of several lengths, and Python
-    lists, give a list column; the rest is what Arrow infers.
-
-    Raises:
-        PlanError: the rows have different keys, or a value has no Arrow type.
-    """
-    names = list(rows[0])
-    for row in rows:
-        if set(row) != set(names):
-            raise PlanError(
-                f"{operator}: the function returned the keys {sorted(row)}, and before {sorted(names)}.",
-                hint="return the same keys for every row",
-            )
-    return pa.schema(
-        [pa.field(name, _infer_type([row[name] for row in rows], name, operator)) for name in names]
-    )
+def taken(row: Mapping[str, object]) -> Row:
+    """A row that a function returned, as it is now: the function may change its arrays for the next one."""
+    values = {name: plain_value(value) for name, value in row.items()}
+    return {n: value.copy() if isinstance(value, np.ndarray) else value for n, value in values.items()}
 
 
-def _infer_type(values: Sequence[object], name: str, operator: str) -> Arrow:
-    present: list[Any] = [plain_value(value) for value in values if value is not None]
-    try:
-        arrays = [value for value in present if isinstance(value, np.ndarray | np.generic)]
-        if arrays and len(arrays) == len(present):
-            dtype = np.result_type(*arrays)
-            shapes = {array.shape for array in arrays}
-            if len(shapes) == 1:
-                return as_arrow(np.zeros((1, *shapes.pop()), dtype)).type
-            if {len(shape) for shape in shapes} == {1}:
-                return pa.list_(as_arrow(np.zeros(1, dtype)).type)
-            raise PlanError(f"shapes {sorted(shapes)} differ")
-        return pa.array(present).type
-    except (pa.ArrowException, PlanError, TypeError, ValueError) as error:
-        raise PlanError(
-            f"{operator}: the values returned for {name!r} have no common type: {error}",
-            hint=f"give the type: schema={{'{name}': ...}}, or return arrays of one shape",
-        ) from error
-
-
-def columns_of(rows: Sequence[Row], schema: pa.Schema) -> dict[str, Column]:
-    """Rows as columns of exactly `schema`.
-
-    Raises:
-        TypeError, ValueError, KeyError: a value does not fit its column; the message names the column.
-    """
-    columns: dict[str, Column] = {}
-    for field in schema:
-        try:
-            columns[field.name] = _column([plain_value(row[field.name]) for row in rows], field.type)
-        except KeyError:
-            raise KeyError(f"the function returned no {field.name!r}, which its schema has") from None
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise ValueError(f"column {field.name!r} ({field.type}): {error}") from error
-    for row in rows:
-        if len(row) != len(schema):
-            extra = sorted(set(row) - set(schema.names))
-            raise ValueError(f"the function returned {extra}, which its schema does not have")
-    return columns
-
-
-def _unit_of(values: Sequence[object]) -> np.dtype[np.generic]:
-    return np.result_type(*[v for v in values if isinstance(v, np.datetime64 | np.timedelta64)])
-
-
-def _column(values: list[object], kind: pa.DataType) -> Column:
-    dense = shape_of(kind)
-    if pa.types.is_temporal(kind) and any(
-        isinstance(value, np.datetime64 | np.timedelta64) for value in values
-    ):
-        times: Arrow = pa.array(np.array(["NaT" if v is None else v for v in values], _unit_of(values)))
-        return times.cast(kind)
-    if dense is None or any(value is None for value in values) or pa.types.is_temporal(kind):
-        if dense is not None and dense[1]:
-            values = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
-            return pa.array(values, kind)
-        return pa.array(values, kind)
-    dtype, shape = dense
-    if not values:
-        return np.empty((0, *shape), dtype)
-    out: npt.NDArray[np.generic] = np.empty((len(values), *shape), dtype)
-    for place, value in enumerate(values):
-        array = np.asarray(value)
-        if array.shape != shape:
-            raise ValueError(f"a value has shape {array.shape}, not {shape}")
-        if array.dtype.kind not in "biuf":
-            raise TypeError(f"{value!r} is no {dtype}")
-        out[place] = array
-        lossless = np.can_cast(array.dtype, dtype, "safe") or array.dtype.kind == dtype.kind == "f"
-        if not lossless and not np.array_equal(out[place], array):
-            raise TypeError(f"{value!r} ({array.dtype}) does not fit {dtype}")
-    return out
+def is_list(kind: Arrow) -> bool:
+    """Whether a type is that of lists of any length."""
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)

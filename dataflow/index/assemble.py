@@ -45,9 +45,12 @@ class VariantPool:
         if self._last is not None:
             before, number = self._last
             # Most files are like the one before; serialising 100,000 equal schemas takes a second.
-            if scan.schema.equals(before.schema) and scan.meta == before.meta:
+            if scan.schema.equals(before.schema) and (scan.meta, scan.remarks) == (
+                before.meta,
+                before.remarks,
+            ):
                 return number
-        variant = Variant(bare(scan.schema), dict(scan.meta))
+        variant = Variant(bare(scan.schema), dict(scan.meta), scan.remarks)
         number = self._numbers.setdefault(_key(variant), len(self.known))
         if number == len(self.known):
             self.known.append(variant)
@@ -110,5 +113,5 @@ def _merged(metas: Iterable[tuple[str, Mapping[str, Json]]]) -> dict[str, Json]:
     return merged
 
 
-def _key(variant: Variant) -> tuple[bytes, str]:
-    return variant.schema.serialize().to_pybytes(), json.dumps(variant.meta, sort_keys=True)
+def _key(variant: Variant) -> tuple[bytes, str, tuple[str, ...]]:
+    return variant.schema.serialize().to_pybytes(), json.dumps(variant.meta, sort_keys=True), variant.remarks

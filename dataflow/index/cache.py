@@ -23,7 +23,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import fsspec
 import platformdirs
@@ -32,7 +32,11 @@ from filelock import FileLock, Timeout
 from fsspec.implementations.local import LocalFileSystem
 
 from connectors.contract import Json
-from dataflow.index.codec import BrokenFile, decode_files, encode_files
+from connectors.paths import place_of
+from connectors.retry import Retry
+from connectors.stop import stop_of_thread
+from connectors.transient import ShortRead
+from dataflow.index.codec import BrokenFile, check_whole, decode_files, encode_files
 from dataflow.index.index import FileTable, Index
 
 __all__ = ["Place", "cache_folder", "find_files", "keep_files", "key_of", "made_once"]
@@ -43,6 +47,7 @@ T = TypeVar("T")
 
 # After this long a maker is taken to hang, and the one that waited makes the file for itself.
 LOCK_TIMEOUT_S = 3600.0
+RETRY = Retry()
 # No write takes this long, so that a temporary file of this age has no process any more.
 _LEFT_BEHIND_S = 86_400.0
 
@@ -71,7 +76,7 @@ class Place:
     @classmethod
     def at(cls, url: str | Path, key: str, options: Mapping[str, Json]) -> Place:
         """The place that `index=` names: a file if it ends in `.arrow`, else a file in that folder."""
-        fs, path = fsspec.core.url_to_fs(os.fspath(url), **options)
+        fs, path = place_of(url, options)
         return cls(fs, path if path.endswith(".arrow") else f"{path.rstrip('/')}/{key}.arrow")
 
     def by_hash(self, content: str) -> Place:
@@ -81,10 +86,11 @@ class Place:
     def read(self) -> pa.Buffer | None:
         """The bytes of the file, memory mapped (a remote one from a mirror), or None if it cannot be had."""
         try:
-            if isinstance(self.fs, LocalFileSystem):
-                return _map(self.path)
-            return self._mirrored()
+            return _map(self.path) if self._is_local else self._mirrored()
         except FileNotFoundError:
+            return None
+        except BrokenFile as error:
+            logger.info("%s is not used: %s", self.path, error)
             return None
         except Exception as error:
             # Every store has errors of its own, and none may stop a run.
@@ -94,21 +100,52 @@ class Place:
     def write(self, batch: pa.RecordBatch) -> bool:
         """Put a file there, whole or not at all; says in the log why it could not."""
         try:
-            if isinstance(self.fs, LocalFileSystem):
+            if self._is_local:
                 _write_local(Path(self.path), batch)
             else:
                 sink = pa.BufferOutputStream()
                 _write_to(sink, batch)
-                self.fs.makedirs(self.path.rpartition("/")[0], exist_ok=True)
-                # One put is one object: readers of an object store never see half of it.
-                self.fs.pipe_file(self.path, sink.getvalue().to_pybytes())
+                self._put(sink.getvalue().to_pybytes())
             return True
         except Exception as error:  # as in `read`
             logger.warning("%s cannot be written: %s", self.path, error)
             return False
 
+    @property
+    def _is_local(self) -> bool:
+        return isinstance(self.fs, LocalFileSystem)
+
+    def _put(self, content: bytes) -> None:
+        """Write a remote file; a store that fails for the moment is asked again, as it is for data.
+
+        One put is one object: readers of an object store never see half of it. In other stores two that write at once
+        may leave a file of both, which its checksums tell.
+        """
+
+        def put() -> None:
+            self.fs.makedirs(self.path.rpartition("/")[0], exist_ok=True)
+            self.fs.pipe_file(self.path, content)
+
+        self._ask(put, "written")
+
+    def _ask(self, request: Callable[[], T], verb: str) -> T:
+        url = self.fs.unstrip_protocol(self.path)
+        return RETRY.run(request, lambda: url, stop_of_thread(), verb=verb)
+
+    def _look(self) -> dict[str, Any]:
+        # What a listing was kept as may be from before the last write.
+        self.fs.invalidate_cache(self.path)
+        found: dict[str, Any] = self.fs.info(self.path)
+        return found
+
     def _mirrored(self) -> pa.Buffer:
-        info = self.fs.info(self.path)
+        """A remote file, from the mirror if it is still the same.
+
+        Raises:
+            BrokenFile: it is damaged, or was written while it was read.
+            Exception: the store cannot be read.
+        """
+        info = self._ask(self._look, "read")
         version = key_of(
             str({k: info.get(k) for k in ("size", "ETag", "etag", "mtime", "LastModified", "created")})
         )
@@ -116,7 +153,15 @@ class Place:
         mirror = cache_folder() / "mirror" / f"{key}-{version}.arrow"
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             return _map(str(mirror))
-        data: bytes = self.fs.cat_file(self.path)
+
+        def fetch() -> bytes:
+            found: bytes = self.fs.cat_file(self.path)
+            if len(found) < (info.get("size") or 0):
+                raise ShortRead(f"the store gave {len(found)} of {info['size']} bytes")
+            return found
+
+        data = self._ask(fetch, "read")
+        check_whole(pa.py_buffer(data))
         with contextlib.suppress(OSError), _renamed(mirror) as temporary:
             temporary.write_bytes(data)
             for outdated in mirror.parent.glob(f"{key}-*.arrow"):

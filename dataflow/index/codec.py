@@ -1,8 +1,9 @@
 """How indexes, file tables and bitmaps are laid out in a file, to be memory mapped.
 
 A file is one Arrow IPC file that holds one row of large lists: columns of different lengths, zero-copy, in
-one piece that a rename can swap. The schema's metadata has a JSON header and a checksum of every column
-of up to 16 MiB, so that opening a map of ten million fragments does not read all of it.
+one piece that a rename can swap. The schema's metadata has a JSON header and a checksum of every column. Those
+of more than 16 MiB are checked once, when a file comes from another store: opening a map of ten million fragments
+shall not read all of it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dataflow.index.index import FileTable, Fragments, Index, Variant
 
 __all__ = [
     "BrokenFile",
+    "check_whole",
     "decode_bits",
     "decode_files",
     "decode_index",
@@ -31,7 +33,7 @@ __all__ = [
 ]
 
 # Raised whenever the layout, or what a connector's scan means, changes: older files are then built anew.
-VERSION = 1
+VERSION = 2
 _SUMMED_BYTES = 16 << 20
 
 # The stubs of pyarrow know the members of an array only when its class is known statically.
@@ -43,6 +45,15 @@ class BrokenFile(Exception):
     """A cached file is damaged, or of another version: it is built again, so no user sees this."""
 
 
+def check_whole(buffer: pa.Buffer) -> None:
+    """Compare every column of a file with its checksum.
+
+    Raises:
+        BrokenFile: the file is damaged, or not all of it is there.
+    """
+    _open(buffer, None)
+
+
 def encode_index(index: Index) -> pa.RecordBatch:
     """One row with everything of an index but its connector, store and name."""
     header: dict[str, Json] = {
@@ -51,6 +62,7 @@ def encode_index(index: Index) -> pa.RecordBatch:
         "root": index.root,
         "row_bytes": dict(index.row_bytes),
         "metas": [dict(v.meta) for v in index.variants],
+        "remarks": [list(v.remarks) for v in index.variants],
         "meta": dict(index.meta),
         "connector": repr(index.connector),
     }
@@ -85,7 +97,7 @@ def decode_index(buffer: pa.Buffer, *, name: str, connector: Connector, store: S
             fragments=fragments,
             row_bytes=header["row_bytes"],
             meta=header["meta"],
-            variants=tuple(map(Variant, schemas[1:], header["metas"])),
+            variants=tuple(map(Variant, schemas[1:], header["metas"], map(tuple, header["remarks"]))),
             hash=header["hash"],
             persistent=True,
         )
@@ -138,7 +150,8 @@ def _row(header: Mapping[str, Json], columns: Columns) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(lists, schema=pa.schema(fields, metadata=metadata))
 
 
-def _open(buffer: pa.Buffer, kind: str) -> tuple[dict[str, Any], Columns]:
+def _open(buffer: pa.Buffer, kind: str | None) -> tuple[dict[str, Any], Columns]:
+    """The header and the columns; with `kind` None of a file of any kind, of which all is checked."""
     try:
         with pa.ipc.open_file(buffer) as reader:
             metadata = reader.schema.metadata or {}
@@ -146,12 +159,13 @@ def _open(buffer: pa.Buffer, kind: str) -> tuple[dict[str, Any], Columns]:
             if int(metadata[b"header_sum"]) != zlib.crc32(text):
                 raise BrokenFile("the header is damaged")
             header: dict[str, Any] = json.loads(text)
-            if (header["version"], header["kind"]) != (VERSION, kind):
+            if (header["version"], header["kind"]) != (VERSION, kind or header["kind"]):
                 raise BrokenFile(f"version {header['version']} of {header['kind']}, not {VERSION} of {kind}")
             batch = reader.get_batch(0)
         batch.validate()
         columns = {n: batch.column(n)[0].values for n in header["sums"]}
-        damaged = [n for n, c in columns.items() if _sum(c) != header["sums"][n]]
+        checked = {n: c for n, c in columns.items() if kind is None or c.nbytes <= _SUMMED_BYTES}
+        damaged = [n for n, c in checked.items() if _sum(c) != header["sums"][n]]
     except (KeyError, IndexError, ValueError, TypeError, AttributeError, OSError, pa.ArrowException) as error:
         raise BrokenFile(str(error)) from error
     if damaged:
@@ -160,9 +174,7 @@ def _open(buffer: pa.Buffer, kind: str) -> tuple[dict[str, Any], Columns]:
 
 
 def _sum(column: Column) -> int:
-    """A checksum of what the column means, 0 where it is too large to be read at every start."""
-    if column.nbytes > _SUMMED_BYTES:
-        return 0
+    """A checksum of what the column means."""
     if not pa.types.is_primitive(column.type):
         offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset :][: len(column) + 1]
         text = memoryview(column.buffers()[2] or b"")[offsets[0] : offsets[-1]]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from connectors.contract import Json
 from dataflow.index.index import Index
+from dataflow.wording import counted
 
 __all__ = ["describe"]
 
@@ -40,6 +43,7 @@ def describe(index: Index) -> dict[str, Json]:
             "median": float(np.median(f.rows)) if some else 0.0,
             "largest": int(f.rows.max()) if some else 0,
         },
+        "classes": index.meta.get("classes", []),
         "problems": list(_problems(index)),
     }
 
@@ -51,21 +55,43 @@ def _problems(index: Index) -> list[str]:
         problems.append("There are no rows.")
     empty = int((index.files.rows == 0).sum())
     if len(f) and empty and index.connector.traits.scans == "file":
-        problems.append(f"{empty} files have no rows.")
+        problems.append(f"{counted(empty, 'file has', 'files have')} no rows.")
     large = int((f.bytes > _LARGE_BYTES).sum())
     if large:
         number = int(f.bytes.argmax())
         problems.append(
-            f"{large} fragments are over {_LARGE_BYTES >> 20} MiB when decoded; the largest has "
-            f"{int(f.bytes[number]) >> 20} MiB, in {index.files.name(int(f.file[number]))}: write "
+            f"{counted(large, 'fragment is', 'fragments are')} over {_LARGE_BYTES >> 20} MiB when decoded; the "
+            f"largest has {int(f.bytes[number]) >> 20} MiB, in {index.files.name(int(f.file[number]))}: write "
             "smaller ones (row groups, shards) for better shuffling in less memory."
         )
     if len(f) >= _MANY and f.bytes.mean() < _SMALL_BYTES:
         problems.append(
-            f"{len(f)} fragments have only {int(f.bytes.mean())} bytes on average: larger row groups or "
+            f"{len(f):,} fragments have only {counted(int(f.bytes.mean()), 'byte')} on average: larger row groups or "
             "shards read faster."
         )
     schemas = len({str(variant.schema) for variant in index.variants})
     if schemas > 1:
-        problems.append(f"The files have {schemas} different schemas: columns that a file lacks are null.")
-    return problems
+        problems.append(f"The files have {schemas} different schemas.")
+    return [*problems, *_lacks(index), *_remarks(index)]
+
+
+def _lacks(index: Index) -> Iterator[str]:
+    """The columns that some files have not, and how many these are."""
+    known = [frozenset(variant.schema.names) for variant in index.variants]
+    for column in index.schema.names if len(set(known)) > 1 else ():
+        yield from _of_files(index, [column not in names for names in known], f"no column {column!r}.")
+
+
+def _remarks(index: Index) -> Iterator[str]:
+    """What the connector has to say of files, once for all of which it says the same."""
+    for remark in dict.fromkeys(remark for variant in index.variants for remark in variant.remarks):
+        yield from _of_files(index, [remark in variant.remarks for variant in index.variants], remark)
+
+
+def _of_files(index: Index, chosen: Sequence[bool], what: str) -> Iterator[str]:
+    """What the files of the chosen variants have, where there are such files."""
+    numbers = np.flatnonzero(np.array(chosen)[index.files.variant])
+    if len(numbers):
+        first = index.files.name(int(numbers[0]))
+        named = f"{first} has" if len(numbers) == 1 else f"{len(numbers):,} files, as {first}, have"
+        yield f"{named} {what}"

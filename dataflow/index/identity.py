@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from dataflow.errors import DataError, PlanError
 from dataflow.index.changes import Bools, places_in, same_content
 from dataflow.index.index import FileTable, Index, Int64s
 from dataflow.index.subset import appended, restrict
+from dataflow.wording import counted
 
 __all__ = ["Resumed", "compare", "identity"]
 
@@ -62,8 +63,9 @@ def compare(
     old = lookup(content)
     if old is None:
         raise PlanError(
-            f"source {index.name!r} is not as it was saved: {saved['files']} files with {saved['rows']} rows "
-            f"then, {len(index.files)} with {index.rows} now, and its old index {content} is not found.",
+            f"source {index.name!r} is not as it was saved: {_counted(saved, 'files')} with "
+            f"{_counted(saved, 'rows')} then, {len(index.files):,} with {index.rows:,} now, and its old index "
+            f"{content} is not found.",
             hint="pass index= with the place where the run that saved the state kept its index",
         )
     places = places_in(index.files, old)
@@ -80,9 +82,9 @@ def compare(
     if new_files:
         return Resumed(now, appended(index, old))
     logger.warning(
-        "source %r has %d new files, which are left out: %s; with new_files=True they join at the next epoch",
+        "source %r has %s left out: %s; new_files=True lets them join at the next epoch",
         index.name,
-        len(new),
+        counted(len(new), "new file, which is", "new files, which are"),
         _names(index.files, new),
     )
     return Resumed(now, now)
@@ -94,14 +96,18 @@ def _refuse_lost(index: Index, old: FileTable, places: Int64s) -> None:
     changed = np.flatnonzero(there & ~_same(index, old, places))
     parts = []
     if len(gone):
-        parts.append(f"{len(gone)} files are gone: {_names(old, gone)}")
+        parts.append(f"{counted(len(gone), 'file is', 'files are')} gone: {_names(old, gone)}")
     if len(changed):
-        parts.append(f"{len(changed)} files have changed: {_names(old, changed)}")
+        parts.append(f"{counted(len(changed), 'file has', 'files have')} changed: {_names(old, changed)}")
     if parts:
         raise DataError(
             f"source {index.name!r} is not as it was saved: {'; '.join(parts)}.",
             hint="put the files back as they were, or start anew without the state",
         )
+
+
+def _counted(saved: Mapping[str, Json], what: Literal["files", "rows"]) -> str:
+    return counted(cast(int, saved[what]), what[:-1])
 
 
 def _same(index: Index, old: FileTable, places: Int64s) -> Bools:

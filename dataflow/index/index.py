@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connectors.contract import Connector, FileInfo, Fragment, Json, Opened
+from connectors.contract import Adapts, Connector, FileInfo, Fragment, Json, Opened, Traits
 from connectors.store import Store
 from dataflow.errors import DataError
+from dataflow.wording import counted
 
 __all__ = ["FileTable", "Float64s", "Fragments", "Index", "Int32s", "Int64s", "Variant", "content_hash"]
 
@@ -173,6 +174,7 @@ class Variant:
 
     schema: pa.Schema
     meta: Mapping[str, Json]
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -198,7 +200,8 @@ class Index:
     persistent: bool = False
 
     def __repr__(self) -> str:
-        facts = f"{len(self.files)} files, {len(self.fragments)} fragments, {self.rows} rows"
+        counts = ((len(self.files), "file"), (len(self.fragments), "fragment"), (self.rows, "row"))
+        facts = ", ".join(counted(number, what) for number, what in counts)
         return f"Index({self.name!r}, {self.connector.name}: {facts})"
 
     @property
@@ -213,6 +216,12 @@ class Index:
     def starts(self) -> Int64s:
         """Cumulative rows of the fragments, int64[fragments + 1]."""
         return self.fragments.starts
+
+    @cached_property
+    def traits(self) -> Traits:
+        """What is cheap with these files."""
+        connector = self.connector
+        return connector.traits_of(self.meta) if isinstance(connector, Adapts) else connector.traits
 
     @cached_property
     def opened(self) -> Opened:

@@ -20,6 +20,7 @@ from dataflow.index.changes import is_current
 from dataflow.index.codec import BrokenFile, decode_index, encode_files, encode_index
 from dataflow.index.index import FileTable, Index
 from dataflow.index.progress import Progress
+from dataflow.wording import counted
 
 __all__ = ["name_of", "open_index"]
 
@@ -51,9 +52,11 @@ def open_index(
     """
     options = dict(storage_options or {})
     listing = resolve(url, options)
-    connector = choose(format, listing.files)
-    listing = _taken(connector, listing)
     name = name or name_of(url)
+    connector = choose(format, listing.files, listing.named)
+    if format is None:
+        listing = _of_suffix(connector, listing, name)
+    listing = _taken(connector, listing)
     files = FileTable.of(listing.root, listing.files)
     key = _key(url, connector, listing, options)
     places = [Place.local(cache_folder() / "index" / f"{key}.arrow")]
@@ -61,19 +64,25 @@ def open_index(
         places.insert(0, Place.at(index, key, options if _same_scheme(url, index) else {}))
     older: list[Index] = []
 
+    def current(found: Index) -> Index | None:
+        """The index where these files are, or None if it is of other ones."""
+        # What a scan of a whole listing found may hold full paths; it is cheap, so it is done again.
+        moved = found.root != files.root and connector.traits.scans == "listing"
+        if moved or not is_current(found.files, files):
+            return None
+        return replace(found, files=replace(found.files, root=files.root, mtime=files.mtime))
+
     def find() -> Index | None:
         older.clear()
         for place in places:
             found = _load(place, name, connector, listing)
             if found is None:
                 continue
-            # What a scan of a whole listing found may hold full paths; it is cheap, so it is done again.
-            moved = found.root != files.root and connector.traits.scans == "listing"
-            if not moved and is_current(found.files, files):
-                found = replace(found, files=replace(found.files, root=files.root, mtime=files.mtime))
+            known = current(found)
+            if known is not None:
                 if place is not places[0]:
-                    _save(places[0], found)
-                return found
+                    _save(places[0], known)
+                return known
             older.append(found)
         return None
 
@@ -89,8 +98,10 @@ def open_index(
         )
         for place in places:
             if _save(place, made):
-                # The mapped one costs no memory of its own, and is shared between processes.
-                return _load(place, name, connector, listing) or made
+                # The mapped one costs no memory of its own, and is shared between processes. Another node may have
+                # put its own there meanwhile, of other files or at another root.
+                kept = _load(place, name, connector, listing)
+                return (None if kept is None else current(kept)) or made
         return made
 
     return made_once(key, f"the index of {name}", find, make)
@@ -105,6 +116,23 @@ def name_of(url: Url | Sequence[Url]) -> str:
         if stem:
             return stem
     return "source"
+
+
+def _of_suffix(connector: Connector, listing: Listing, name: str) -> Listing:
+    """The listing without the files, as a README, that have not the suffix by which the connector was chosen."""
+    taken = tuple(info for info in listing.files if info.path.lower().endswith(connector.suffixes))
+    left = len(listing.files) - len(taken)
+    if left:
+        first = next(
+            info.path for info in listing.files if not info.path.lower().endswith(connector.suffixes)
+        )
+        logger.warning(
+            "%s: %s left out, as %s; a pattern or format= says which files to read",
+            name,
+            counted(left, "file of no known format is", "files of no known format are"),
+            first,
+        )
+    return replace(listing, files=taken)
 
 
 def _taken(connector: Connector, listing: Listing) -> Listing:

@@ -21,6 +21,7 @@ from dataflow.graph.calls import call_rows, columns_view, first_id, function_nam
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Kept, NameRows, Node, Traits, walk
 from dataflow.graph.registry import register
+from dataflow.graph.rows import plain_value
 from dataflow.ops.forms import CONDITION, settled_terms
 
 __all__ = ["Condition", "Filter", "columns_read", "expression_of"]
@@ -110,6 +111,9 @@ def columns_read(expression: pc.Expression, schema: pa.Schema) -> frozenset[str]
 class Filter(Node):
     """Keep the rows for which `condition` holds; a null is not kept.
 
+    A function gets a row as in `map`; `batched`: the columns of blocks of `batch_size` rows of a window, and it
+    returns bool (rows,).
+
     With `counted`, the kept rows are found in one pass beforehand: the length is then known, and lanes are
     equal. A rule sets it for conditions on columns of the source; `basis` is then what that pass reads. `kept` is
     what the pass has found. Where it could not decide about every row, the condition is asked again as rows are
@@ -118,6 +122,7 @@ class Filter(Node):
 
     condition: Condition = field(metadata={"form": CONDITION})
     batched: bool = False
+    batch_size: int = 1024
     counted: bool = False
     basis: Node | None = field(default=None, repr=False)
     kept: Kept | None = field(default=None, repr=False)
@@ -126,6 +131,10 @@ class Filter(Node):
         by_function = expression_of(self.condition) is None
         if not by_function and self.batched:
             raise PlanError("filter(batched=True) is for functions.", hint="leave it out")
+        if not isinstance(self.batch_size, int) or isinstance(self.batch_size, bool) or self.batch_size < 1:
+            raise PlanError(
+                f"filter(batch_size={self.batch_size!r}) is no number of rows.", hint="give 1 or more"
+            )
         if not by_function and not isinstance(self.condition, pc.Expression):
             object.__setattr__(self, "condition", settled_terms(self.condition))
 
@@ -146,6 +155,7 @@ class Filter(Node):
         return Traits(
             kernel=kernel, keeps_rows=self.counted, selects=self.counted, filters=True,
             holds_gil=function and kernel, reads=None if function else self._reads,
+            chunk=self.batch_size if self.batched and kernel else None,
         )  # fmt: skip
 
     @cached_property
@@ -174,6 +184,10 @@ class Filter(Node):
     def needs(self, wanted: frozenset[str] | None) -> tuple[frozenset[str] | None, ...]:
         # The pass that finds the kept rows reads its own columns.
         return Node.needs(self, wanted) if self.traits.kernel else (wanted,)
+
+    @property
+    def title(self) -> str:
+        return f"filter({function_name(self.condition)})" if self.expression is None else self.kind
 
     def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
         expression = self.expression
@@ -220,19 +234,31 @@ class Filter(Node):
             return mask, []
         function: Callable[..., object] = self.condition  # type: ignore[assignment]
         if self.batched:
-            return _as_mask(function(columns_view(block)), block, function), []
-        results, bad = call_rows(function, block, "filter")
-        mask = np.fromiter((bool(result) for result in results), np.bool_, block.rows)
-        return mask, bad
+            pieces = [block.slice(at, at + self.batch_size) for at in range(0, block.rows, self.batch_size)]
+            masks = [_as_mask(function(columns_view(piece)), piece, self.title) for piece in pieces]
+            return np.concatenate(masks), []
+        results, bad = call_rows(lambda row: self._decided(function(row)), block, self.title)
+        return np.array(results, np.bool_), bad
+
+    def _decided(self, result: object) -> bool:
+        try:
+            return bool(result)
+        except Exception as error:
+            raise StageError(
+                f"returned {type(result).__name__}, which is neither true nor false: {error}",
+                operator=self.title, hint="return one truth value for a row, or bool (rows,) with batched=True",
+            ) from error  # fmt: skip
 
     def apply(self, block: Block, draw: Draw) -> Block:
         mask, bad = self.keeps(block)
         if self.counted:
-            bad = [*bad, *_fickle(block, mask, bad)]
+            bad = [*bad, *_fickle(block, mask, bad, self.title)]
         return block if mask.all() else block.without(bad, mask)
 
 
-def _fickle(block: Block, mask: npt.NDArray[np.bool_], bad: Sequence[BadSample]) -> list[BadSample]:
+def _fickle(
+    block: Block, mask: npt.NDArray[np.bool_], bad: Sequence[BadSample], operator: str
+) -> list[BadSample]:
     """The rows of a block that were kept beforehand, and are now left out."""
     failed = {sample.origin for sample in bad}
     fickle = []
@@ -241,16 +267,17 @@ def _fickle(block: Block, mask: npt.NDArray[np.bool_], bad: Sequence[BadSample])
         if origin not in failed:
             error = StageError(
                 f"kept sample {sample >> 40}:{sample & (1 << 40) - 1} when rows were counted, and leaves it out now.",
-                operator="filter", hint="let the condition depend on nothing but the row",
+                operator=operator, hint="let the condition depend on nothing but the row",
             )  # fmt: skip
-            fickle.append(BadSample(origin, sample, "filter", error))
+            fickle.append(BadSample(origin, sample, operator, error))
     return fickle
 
 
-def _as_mask(result: object, block: Block, function: Callable[..., object]) -> npt.NDArray[np.bool_]:
-    mask = np.asarray(result)
+def _as_mask(result: object, block: Block, operator: str) -> npt.NDArray[np.bool_]:
+    mask = np.asarray(plain_value(result))
     if mask.shape != (block.rows,) or mask.dtype != np.bool_:
-        raise TypeError(
-            f"{function_name(function)} returned {mask.dtype} {mask.shape}, not bool ({block.rows},)"
-        )
+        raise StageError(
+            f"returned {mask.dtype} {mask.shape}, not bool ({block.rows},).", operator=operator,
+            hint="return one truth value a row, as columns['label'] > 3",
+        )  # fmt: skip
     return mask

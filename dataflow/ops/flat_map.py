@@ -12,12 +12,14 @@ import pyarrow as pa
 from connectors.contract import Json
 from dataflow.errors import PlanError, StageError
 from dataflow.graph.block import BadSample, Block
-from dataflow.graph.calls import call_rows, first_id, function_name, sub_number
+from dataflow.graph.calls import bad_row, call_rows, first_id, function_name, sub_number
 from dataflow.graph.columns import check_new_names
 from dataflow.graph.draw import Draw
+from dataflow.graph.function_types import infer_schema
 from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
-from dataflow.graph.rows import Row, columns_of, infer_schema
+from dataflow.graph.returned_columns import fitting_columns
+from dataflow.graph.rows import Row, taken
 from dataflow.ops.forms import FUNCTION, SCHEMA
 from dataflow.ops.map import Types, declared_schema
 
@@ -86,14 +88,16 @@ class FlatMap(Node):
                 f"{self.title} returned no row for the first {block.rows} rows: its columns are unknown.",
                 hint="give schema={...}",
             )
-        return infer_schema(rows, self.title)
+        return infer_schema(rows, self.title, self.input.schema)
 
     def apply(self, block: Block, draw: Draw) -> Block:
         groups, bad = self._call(block, draw)
+        columns, misfits = fitting_columns(groups, cast(pa.Schema, self.declared), self.title)
+        bad += [bad_row(block, row, self.title, error) for row, error in misfits.items()]
         counts = np.fromiter(map(len, groups), np.int64, len(groups))
+        counts[list(misfits)] = 0
         source = np.repeat(np.arange(block.rows), counts)
         sub = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
-        columns = columns_of([row for group in groups for row in group], cast(pa.Schema, self.declared))
         ids = np.column_stack([block.ids.reshape(block.rows, -1)[source], sub])
         return Block(columns, ids, block.origin[source], owned=True, bad=(*block.bad, *bad))
 
@@ -111,17 +115,18 @@ class FlatMap(Node):
         )
         return [cast(list[Row], result) if result is not None else [] for result in results], bad
 
-    def _listed(self, result: object) -> list[Mapping[str, object]]:
+    def _listed(self, result: object) -> list[Row]:
         if isinstance(result, Mapping) or not isinstance(result, Iterable):
             raise StageError(
                 f"returned {type(result).__name__}, not a list of rows.", operator=self.title,
                 hint="return a list of dicts, or yield them",
             )  # fmt: skip
-        rows = list(result)
-        for row in rows:
-            if not isinstance(row, Mapping):
-                raise StageError(
-                    f"returned a list with a {type(row).__name__}, not a dict.", operator=self.title,
-                    hint="return a list of dicts",
-                )  # fmt: skip
-        return rows
+        return [self._row(row) for row in result]
+
+    def _row(self, row: object) -> Row:
+        if not isinstance(row, Mapping):
+            raise StageError(
+                f"returned a list with a {type(row).__name__}, not a dict.", operator=self.title,
+                hint="return a list of dicts",
+            )  # fmt: skip
+        return taken(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, cast
 
@@ -13,14 +14,25 @@ from connectors.contract import Json
 from connectors.tensors import shape_of
 from dataflow.errors import PlanError, StageError
 from dataflow.graph.block import BadSample, Block, Column, as_arrow
-from dataflow.graph.calls import call_rows, columns_view, fail, first_id, function_name, sub_number
+from dataflow.graph.calls import (
+    bad_row,
+    call_rows,
+    columns_view,
+    fail,
+    first_id,
+    function_name,
+    sub_number,
+)
 from dataflow.graph.columns import check_new_names
 from dataflow.graph.draw import Draw
+from dataflow.graph.function_types import check_keys, infer_schema, infer_type, kept_types
 from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
-from dataflow.graph.rows import Row, columns_of, infer_schema, plain_value
+from dataflow.graph.returned_columns import column_of, fitting_columns, misfit
+from dataflow.graph.rows import Row, plain_value, taken
 from dataflow.ops.cast import data_type
 from dataflow.ops.forms import FUNCTION, SCHEMA
+from dataflow.wording import counted
 
 __all__ = ["Map", "declared_schema"]
 
@@ -60,7 +72,7 @@ class Map(Node):
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise PlanError(f"map({self.function!r}) is no function.", hint="give a function of one row")
-        if not isinstance(self.batch_size, int) or self.batch_size < 1:
+        if not isinstance(self.batch_size, int) or isinstance(self.batch_size, bool) or self.batch_size < 1:
             raise PlanError(
                 f"map(batch_size={self.batch_size!r}) is no number of rows.", hint="give 1 or more"
             )
@@ -109,27 +121,43 @@ class Map(Node):
             StageError, PlanError: the function fails for all of them, or returns what has no type.
         """
         if self.batched:
-            columns = self._call_block(block, draw)
-            return pa.schema([(name, as_arrow(column).type) for name, column in columns.items()])
+            columns = self._first_columns(block, draw)
+            kinds = {name: as_arrow(column).type for name, column in columns.items()}
+            return pa.schema(list(kept_types(kinds, self.input.schema).items()))
         results, bad = self._call_rows(block, draw)
         rows = [cast(Row, result) for result in results if result is not None]
         if not rows:
             raise bad[0].error
-        return infer_schema(rows, self.title)
+        return infer_schema(rows, self.title, self.input.schema)
+
+    def _first_columns(self, block: Block, draw: Draw) -> dict[str, Column]:
+        """What the function returns for a block, or for the first part of it for which it does not fail."""
+        try:
+            return self._call_block(block, draw)
+        except StageError:
+            middle = block.rows // 2
+            for start, stop in ((0, middle), (middle, block.rows)) if middle else ():
+                with suppress(StageError):
+                    return self._first_columns(block.slice(start, stop), draw)
+            raise
 
     def apply(self, block: Block, draw: Draw) -> Block:
-        kept = block
-        if self.batched:
-            made = self._call_block(block, draw)
-        else:
-            results, bad = self._call_rows(block, draw)
-            good = np.fromiter((result is not None for result in results), np.bool_, block.rows)
-            if bad:
-                kept = block.without(bad, good)
-            rows = [cast(Row, result) for result in results if result is not None]
-            made = columns_of(rows, cast(pa.Schema, self.declared))
+        kept, made = (block, self._call_block(block, draw)) if self.batched else self._made(block, draw)
         columns = {**kept.columns, **made} if self.add else made
-        return kept.with_columns(columns, owned=not self.add and not self.batched)
+        return kept.with_columns(columns, owned=not self.add)
+
+    def _made(self, block: Block, draw: Draw) -> tuple[Block, dict[str, Column]]:
+        """The rows of a block of which the function made one, and the columns of these."""
+        results, bad = self._call_rows(block, draw)
+        called = [place for place, result in enumerate(results) if result is not None]
+        groups = [[cast(Row, results[place])] for place in called]
+        made, misfits = fitting_columns(groups, cast(pa.Schema, self.declared), self.title)
+        if not bad and not misfits:
+            return block, made
+        bad += [bad_row(block, called[group], self.title, error) for group, error in misfits.items()]
+        good = np.zeros(block.rows, np.bool_)
+        good[[place for group, place in enumerate(called) if group not in misfits]] = True
+        return block.without(bad, good), made
 
     @property
     def title(self) -> str:
@@ -137,12 +165,12 @@ class Map(Node):
 
     def _call_rows(self, block: Block, draw: Draw) -> tuple[list[object], list[BadSample]]:
         extra = [(_generator(block, row, draw),) for row in range(block.rows)] if self.rng else []
-        results, bad = call_rows(self.function, block, self.title, extra)
-        failed = {sample.origin for sample in bad}
-        for place, result in enumerate(results):
-            if not isinstance(result, Mapping) and int(block.origin[place]) not in failed:
-                raise _wrong_result(self.title, result)
-        return results, bad
+        return call_rows(lambda row, *more: self._row(self.function(row, *more)), block, self.title, extra)
+
+    def _row(self, result: object) -> object:
+        if not isinstance(result, Mapping):
+            raise _wrong_result(self.title, result)
+        return taken(result)
 
     def _call_block(self, block: Block, draw: Draw) -> dict[str, Column]:
         extra = (_generator(block, 0, draw),) if self.rng else ()
@@ -155,28 +183,36 @@ class Map(Node):
         schema = self.declared
         if schema is not None and set(result) != set(schema.names):
             raise StageError(
-                f"returned the columns {sorted(result)}, not {sorted(schema.names)}.", operator=self.title,
+                f"returned the columns {sorted(map(str, result))}, not {sorted(schema.names)}.", operator=self.title,
                 hint="return the same columns for every block",
             )  # fmt: skip
+        if schema is None:
+            check_keys(result, self.title)
         names = schema.names if schema is not None else list(result)
         return {name: self._returned(name, result[name], block.rows) for name in names}
 
     def _returned(self, name: str, values: object, rows: int) -> Column:
-        values = plain_value(values)
-        kind = None if self.declared is None else self.declared.field(name).type
+        field_ = None if self.declared is None else self.declared.field(name)
         try:
-            column = _as_column(values, kind)
-        except (pa.ArrowException, TypeError, ValueError) as error:
+            values = plain_value(values)
+            length = len(cast(Sequence[object], values))
+        except Exception as error:
             raise StageError(
-                f"the values returned for {name!r} are no column{f' of {kind}' if kind else ''}: {error}",
+                f"the values returned for {name!r} are no column: {error}",
                 operator=self.title, hint="return an array, or a list with one entry a row",
             ) from error  # fmt: skip
-        if len(column) != rows:
+        if length != rows:
             raise StageError(
-                f"returned {len(column)} values for column {name!r}, and got {rows} rows.",
+                f"returned {counted(length, 'value')} for column {name!r}, and got {counted(rows, 'row')}.",
                 operator=self.title, hint="return one value a row; use flat_map to change the number of rows",
             )  # fmt: skip
-        return column
+        if field_ is None:
+            return _as_column(values, _type_of(values, name, self.title))
+        try:
+            return _as_column(values, field_.type)
+        except Exception as error:
+            # What is returned is the user's, and may fail in any way when it is looked at.
+            raise misfit(field_, error, self.title) from error
 
 
 def _generator(block: Block, row: int, draw: Draw) -> np.random.Generator:
@@ -190,24 +226,27 @@ def _added(schema: pa.Schema, made: pa.Schema) -> pa.Schema:
     return schema
 
 
-def _as_column(values: Any, kind: pa.DataType | None) -> Column:
+def _type_of(values: Any, name: str, operator: str) -> Any:
+    """The type of a whole column that a function returned."""
+    if isinstance(values, pa.ChunkedArray | pa.Array):
+        return values.type
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        return as_arrow(values).type
+    return infer_type(list(values), name, operator)
+
+
+def _as_column(values: Any, kind: pa.DataType) -> Column:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if isinstance(values, pa.Array):
-        return values if kind is None else values.cast(kind)
+        return values.cast(kind)
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        if kind is None:
-            return values
+        values = values.copy()  # the function may return the same memory for the next block
         dense = shape_of(kind)
         if dense is not None and dense == (values.dtype, values.shape[1:]):
             return values
         return as_arrow(values).cast(kind)
-    if isinstance(values, list) and values and isinstance(values[0], np.ndarray):
-        rows = [{"value": value} for value in values]
-        schema = pa.schema([("value", kind)]) if kind is not None else infer_schema(rows, "map")
-        return columns_of(rows, schema)["value"]
-    made: pa.Array[Any] = pa.array(values, kind)
-    return made
+    return column_of(list(values), kind)
 
 
 def _wrong_result(operator: str, result: object) -> StageError:

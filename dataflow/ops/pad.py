@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from connectors.tensors import shape_of, to_numpy
@@ -16,11 +17,14 @@ from dataflow.graph.columns import check_columns, check_new_names
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
+from dataflow.wording import counted
 
 __all__ = ["Pad"]
 
 # The stubs of pyarrow know the members of an array or type only when its class is known statically.
 Arrow: TypeAlias = Any
+Bools = npt.NDArray[np.bool_]
+Int64s = npt.NDArray[np.int64]
 
 
 @register("pad")
@@ -29,7 +33,8 @@ class Pad(Node):
     """Make each list column named in `lengths` a fixed-shape column of that length.
 
     Shorter lists are filled behind with `value`; a longer one is an error, or loses its end with `truncate`.
-    With `mask`, a bool column `<name>__mask` of the same shape says which elements are real.
+    With `mask`, a bool column `<name>__mask` of the same shape says which elements are real. A null list stays null,
+    as do nulls inside lists: `nulls`, in front or behind, says what becomes of them.
     """
 
     lengths: Mapping[str, int]
@@ -86,26 +91,37 @@ class Pad(Node):
         return block.with_columns(columns)
 
     def _padded(self, array: Arrow, name: str, length: int) -> tuple[Column, Column]:
+        """The lists at that length, and which elements are real, both (rows, length)."""
         item = _item_type(array.type, name)
         if pa.types.is_fixed_size_list(array.type):
             array = array.cast(pa.list_(item))
         sizes = np.asarray(array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False), np.int64)
         if not self.truncate and len(sizes) and sizes.max() > length:
             raise DataError(
-                f"pad: a list of {sizes.max()} values in column {name!r} is longer than {length}.",
+                f"pad: a list of {counted(int(sizes.max()), 'value')} in column {name!r} is longer than {length}.",
                 hint="use a larger length, or truncate=True",
             )
         flat = array.flatten()
-        if flat.null_count:
-            raise DataError(f"pad: column {name!r} has nulls inside its lists.", hint="fill them with map")
+        real = np.arange(length) < sizes[:, None]
+        if array.null_count or flat.null_count:
+            return _gathered(array, flat, sizes, real, self.value), real
         dtype, _ = shape_of(item) or (np.dtype(np.int64), ())
         place = np.arange(len(flat)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         row = np.repeat(np.arange(len(sizes)), sizes)
         inside = place < length
         out = np.full((len(sizes), length), self.value, dtype)
         out[row[inside], place[inside]] = to_numpy(flat)[inside]
-        real = np.arange(length) < sizes[:, None]
         return out, real
+
+
+def _gathered(lists: Arrow, flat: Arrow, sizes: Int64s, real: Bools, value: float) -> Arrow:
+    """Padded lists that keep their nulls, which NumPy has not: those of whole lists and those inside them."""
+    length = real.shape[1]
+    filled = pa.concat_arrays([flat, pa.array([value], flat.type)])
+    starts = np.cumsum(sizes) - sizes
+    picked = np.where(real, starts[:, None] + np.arange(length), len(flat))
+    form: Arrow = pa.FixedSizeListArray
+    return form.from_arrays(filled.take(pa.array(picked.ravel())), length, mask=lists.is_null())
 
 
 def _item_type(kind: Arrow, name: str) -> Arrow:

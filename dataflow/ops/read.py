@@ -14,7 +14,8 @@ import pyarrow as pa
 from connectors.contract import Connector, Json
 from connectors.dataset import Dataset
 from connectors.memory import InMemory
-from connectors.paths import Listing
+from connectors.paths import Listing, refuse_missing
+from connectors.registry import check_format
 from connectors.store import Store
 from dataflow.errors import InternalError, PlanError
 from dataflow.graph.arguments import PLAIN, Argument, arguments_of, written
@@ -35,7 +36,10 @@ Url = str | Path
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FileSource:
-    """Files at a URL; their index is opened when something first asks for it."""
+    """Files at a URL; their index is opened when something first asks for it.
+
+    That local files are there is seen at once, for that is cheap; a store is not asked.
+    """
 
     url: Url | Sequence[Url] = field(metadata={"form": URLS})
     format: str | Connector | None = field(default=None, metadata={"form": FORMAT})
@@ -43,6 +47,10 @@ class FileSource:
     index_url: Url | None = field(default=None, metadata={"key": "index"})
     name: str | None = None
     _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        check_format(self.format)
+        refuse_missing(self.url)
 
     @cached_property
     def _opened(self) -> Index:

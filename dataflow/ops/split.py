@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ from connectors.contract import Json
 from dataflow.errors import PlanError
 from dataflow.graph.block import Block, as_arrow
 from dataflow.graph.columns import check_columns
-from dataflow.graph.node import Kept, NameRows, Node, Traits
+from dataflow.graph.node import Kept, NameRows, Node, Traits, walk
 from dataflow.graph.registry import register
 from dataflow.order.philox import draws, key_of
 
@@ -52,7 +53,8 @@ class Split(Node):
     """Keep the rows whose draw lies in [low, high).
 
     The draw of a row depends on its file's name and its place in the file (`by="id"`), or on its value in
-    column `by` (rows of one value stay together): never on the seed, nor on what other files there are.
+    column `by` (rows of one value stay together): never on the seed, nor on what other files there are. A part
+    that is split again is split by other draws, so that shares are those of the part.
     """
 
     low: float
@@ -88,7 +90,14 @@ class Split(Node):
 
     @property
     def selection_key(self) -> str | None:
-        return f"split {self.by} {self.low!r} {self.high!r}"
+        again = f"{self._depth} " if self._depth else ""
+        return f"split {again}{self.by} {self.low!r} {self.high!r}"
+
+    @cached_property
+    def _depth(self) -> int:
+        """How many splits rows have been through that drew from their names, or from values, as this one does."""
+        below = [step for step in walk(self.selection_basis) if isinstance(step, Split)]
+        return sum((step.by == "id") == (self.by == "id") for step in below)
 
     def selected(self, block: Block, named: NameRows) -> Block:
         drawn = self._by_row(block, named) if self.by == "id" else self._by_value(block)
@@ -101,20 +110,21 @@ class Split(Node):
         names = np.array(files)
         for name in dict.fromkeys(files):
             some = names == name
-            drawn[some] = draws(key_of(0, 0, f"split {name}"), rows[some], 1)[:, 0] / 2.0**32
+            drawn[some] = draws(key_of(0, self._depth, f"split {name}"), rows[some], 1)[:, 0] / 2.0**32
         return drawn
 
     def _by_value(self, block: Block) -> npt.NDArray[np.float64]:
         check_columns("split", [self.by], pa.schema([(name, pa.null()) for name in block.columns]))
         column: Arrow = as_arrow(block.columns[self.by])
         coded = column.dictionary_encode(null_encoding="encode")
-        drawn = np.array([_unit(value) for value in coded.dictionary.to_pylist()])
+        drawn = np.array([_unit(value, self._depth) for value in coded.dictionary.to_pylist()])
         place: npt.NDArray[np.int32] = coded.indices.to_numpy()
         return drawn[place]
 
 
-def _unit(value: object) -> float:
+def _unit(value: object, depth: int) -> float:
+    salt = depth.to_bytes(4, "little")
     digest = hashlib.blake2b(
-        f"{type(value).__name__} {value!r}".encode(), digest_size=8, person=b"split"
+        f"{type(value).__name__} {value!r}".encode(), digest_size=8, person=b"split", salt=salt
     ).digest()
     return int.from_bytes(digest, "little") / 2.0**64

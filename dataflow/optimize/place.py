@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataflow.errors import PlanError
 from dataflow.graph.node import Node, walk
+from dataflow.optimize.place_shuffle import place_shuffle
 from dataflow.optimize.push_filter import push_filter
 
 __all__ = ["check_place"]
@@ -14,7 +15,7 @@ def check_place(step: Node) -> None:
 
     Raises:
         PlanError: it counts or joins rows of an input that is shuffled or repeated, or of which it is not known how
-            many rows it has; or it is a second shuffle.
+            many rows it has; or it is a shuffle of what is shuffled already, or that has no windows there.
     """
     traits = step.traits
     if traits.counts_rows or traits.joins:
@@ -38,6 +39,8 @@ def check_place(step: Node) -> None:
             f"{step.label()} of what is shuffled or repeated already.",
             hint="keep one shuffle, in front of repeat",
         )
+    if traits.shuffles:
+        place_shuffle(step)
 
 
 def _all_below(step: Node) -> list[Node]:

@@ -12,11 +12,23 @@ def place_shuffle(node: Node) -> Node:
     """Replace such shuffles by their form for outputs; all others shuffle at the source.
 
     Raises:
-        PlanError: two shuffles on one path stand on the same side of such an operator.
+        PlanError: of two shuffles on one path both stand behind such an operator, or windows of one size do not
+            serve both.
     """
     made = node.over(*[place_shuffle(feed) for feed in node.inputs])
     if not made.traits.shuffles or not any(step.traits.many for step in walk(made.input)):
         return made
-    if any(step.traits.whole_window for step in walk(made.input)):
-        raise PlanError("two shuffles stand behind flat_map.", hint="keep the last one")
-    return made.for_outputs()
+    outputs = made.for_outputs()
+    for step in walk(made.input):
+        if step.traits.whole_window:
+            raise PlanError(
+                f"{made.label()} behind another shuffle of what flat_map gave.", hint="keep the last one"
+            )
+        # Single rows in any order can be cut into windows of any size.
+        if step.traits.shuffles and step.window_size not in ("full", made.window_size):
+            raise PlanError(
+                f"{made.label()} behind flat_map permutes what windows of source rows gave, and those are of "
+                f"{step.label()}.",
+                hint=f"give both the same window, or keep one of them: shuffle({step.window_size!r})",
+            )
+    return outputs

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from dataflow.errors import InternalError, PlanError
 from dataflow.order.deal import Deal, share
+from dataflow.wording import counted
 
 __all__ = [
     "ENDLESS",
@@ -133,7 +134,7 @@ class Steps:
         """Rows of all lanes."""
         return self._deal.total
 
-    @property
+    @cached_property
     def count(self) -> int:
         """Steps of the epoch."""
         whole, rest = divmod(self.rows, self.batching.batch)
@@ -195,14 +196,16 @@ def check_length(steps: Steps, world: int) -> None:
     batch, remainder = steps.batching.batch, steps.batching.remainder
     if world > batch:
         raise PlanError(
-            f"world={world} is larger than the batch of {batch} rows.", hint=f"use at most {batch} ranks"
+            f"world={world} is larger than the batch of {counted(batch, 'row')}.",
+            hint=f"use at most {counted(batch, 'rank')}",
         )
     if not steps.count:
         hint = (
             "use remainder='pad', or a smaller batch" if steps.rows else "the data set or its filter is empty"
         )
-        raise PlanError(f"{steps.rows} rows give no batch of {batch}.", hint=hint)
+        raise PlanError(f"{counted(steps.rows, 'row gives', 'rows give')} no batch of {batch}.", hint=hint)
     if remainder == "keep" and 0 < steps.rows % batch < world:
         raise PlanError(
-            f"the last batch has {steps.rows % batch} rows for {world} ranks.", hint="use remainder='pad'"
+            f"the last batch has {counted(steps.rows % batch, 'row')} for {world} ranks.",
+            hint="use remainder='pad'",
         )

@@ -51,7 +51,7 @@ class Window(NamedTuple):
     The wanted rows of the spans one behind the other are the *concatenation*; indexed by `order` (int64,
     (rows,); None: as it is) it is what is delivered. `first` is the row of the lane's pass at which it
     begins. `positions` (int64, (rows,), in concatenation order; only of a zip) say where the other inputs'
-    rows are.
+    rows are. `own` are the `span_ids` of the spans where the order took them to be worked out.
     """
 
     first: int
@@ -59,6 +59,7 @@ class Window(NamedTuple):
     spans: tuple[Span, ...]
     order: Int64s | None
     positions: Int64s | None
+    own: Int64s | None = None
 
 
 class Located(NamedTuple):
@@ -136,14 +137,20 @@ def span_ids(stream: Stream, spans: tuple[Span, ...]) -> Int64s:
 
 def _counted(start: Int64s, count: Int64s) -> Int64s:
     """Runs of whole numbers, one behind the other."""
-    behind = np.cumsum(count)
-    total = int(behind[-1]) if len(behind) else 0
-    return np.repeat(start - behind + count, count) + np.arange(total)
+    some = count > 0
+    start, count = start[some], count[some]
+    if not len(count):
+        return np.zeros(0, np.int64)
+    # Steps of one, but for those from run to run: half the time of `np.repeat`.
+    out = np.ones(int(count.sum()), np.int64)
+    out[0] = start[0]
+    out[np.cumsum(count[:-1])] = start[1:] - start[:-1] - count[:-1] + 1
+    return np.cumsum(out, out=out)
 
 
 def ids(stream: Stream, window: Window) -> Int64s:
     """The sample ids of a window in delivery order: int64 (rows,), or (rows, inputs) of a zip."""
-    own = span_ids(stream, window.spans)
+    own = span_ids(stream, window.spans) if window.own is None else window.own
     if window.positions is not None:
         columns = [own]
         for other in stream.others:
@@ -162,12 +169,13 @@ def permuted_window(stream: Stream, first: int, runs: tuple[Int64s, Int64s, Int6
     """The window of the kept rows of runs (piece, lo, hi), permuted by their sample ids."""
     piece, lo, hi = runs
     spans = spans_of(stream, piece, lo, hi)
-    order = permutation(key, span_ids(stream, spans))
+    own = span_ids(stream, spans)
+    order = permutation(key, own)
     positions = None
     if stream.others:
         start = stream.starts[piece] + stream.kept(piece, stream.lo[piece], lo)
         positions = _counted(start, stream.kept(piece, lo, hi))
-    return Window(first, len(order), spans, order, positions)
+    return Window(first, len(order), spans, order, positions, own)
 
 
 def scattered_window(stream: Stream, first: int, positions: Int64s) -> Window:

@@ -11,11 +11,12 @@ from typing import Any, Literal
 from connectors.contract import Json
 from dataflow.errors import PlanError, near
 from dataflow.fluent import Pipeline
-from dataflow.graph.arguments import PLAIN, Argument, FindFunction, arguments_of, check
+from dataflow.graph.arguments import PLAIN, Argument, FindFunction, Misfit, arguments_of, check
 from dataflow.graph.functions import find_function
 from dataflow.graph.spec import VERSION
 from dataflow.spec.build import Builder
 from dataflow.spec.document import Document, parse
+from loaders.foreign_names import same_here
 
 __all__ = ["LoaderSection", "Spec", "load_spec", "open_spec"]
 
@@ -95,7 +96,13 @@ def open_spec(path: str | Path | Mapping[str, Json], allow_modules: Sequence[str
 
 
 def _loader(given: Json, find: FindFunction) -> dict[str, object]:
-    return check(arguments_of(LoaderSection), given, "loader", find) if isinstance(given, dict) else {}
+    if not isinstance(given, dict):
+        return {}
+    for key in given:
+        hint = same_here(key)
+        if hint:
+            raise Misfit(f"loader has no key {key!r}.", path=(key,), hint=hint)
+    return check(arguments_of(LoaderSection), given, "loader", find)
 
 
 def _read(path: Path) -> Document:

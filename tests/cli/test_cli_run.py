@@ -106,6 +106,12 @@ def test_new_files_join_at_the_next_epoch_where_they_are_asked_for(
     assert found["batches"] == 12 - 5 + batches
 
 
+def test_a_run_that_is_done_says_so_and_how_it_would_go_on() -> None:
+    run("--state", "place.json")
+    done = CliRunner().invoke(app, ["run", "pipe.yaml", "--state", "place.json"])
+    assert done.stdout.startswith("nothing left to do: 1 epoch is done; a larger --epochs goes on\n")
+
+
 def test_ranks_share_the_rows_and_rank_0_keeps_the_place(folder: Path) -> None:
     found = run("--rank", "1", "--world", "2", "--state", "place.json")
     assert (found["batches"], found["rows"]) == (12, 48)
@@ -130,6 +136,8 @@ def test_a_function_that_fails_ends_the_run_with_1_and_keeps_the_place(folder: P
     assert (found["ok"], found["error"]["type"]) == (False, "StageError")
     assert "too large" in found["error"]["message"]
     assert "on_error='skip'" in found["error"]["hint"]
+    assert found["error"]["notes"] == ["data.parquet, row 50"]
+    assert "  note: data.parquet, row 50\n" in done.stderr
     assert "error: map(cli_failing:f)" in done.stderr or "error: map" in done.stderr
     assert "Traceback" not in done.stderr
     state = json.loads((folder / "place.json").read_text())

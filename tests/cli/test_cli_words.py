@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
+import re
 import subprocess
 import sys
+import tarfile
+import tomllib
 import types
 from pathlib import Path
 from typing import Any
@@ -57,9 +61,9 @@ def test_the_help_says_what_exit_codes_mean() -> None:
 
 def test_inspect_shows_columns_rows_and_fragments() -> None:
     shown = text_of("inspect", "data.parquet", "--rows", "2")
-    assert shown.startswith("data: parquet, 1 files, ")
+    assert shown.startswith("data: parquet, 1 file, ")
     assert "3 rows, " in shown
-    assert "1 fragments of 3 to 3 rows" in shown
+    assert "1 fragment of 3 rows" in shown
     assert "x       double" in shown
     assert "row 0: x=1.5, image=<100 bytes: ff d8" in shown
     assert "row 1: x=nan" in shown
@@ -76,6 +80,41 @@ def test_inspect_as_json_has_nothing_that_json_lacks() -> None:
     assert first["tokens"] == [1, 2]
     assert second["x"] == "nan"
     assert third["x"] is None
+
+
+def test_one_of_a_thing_is_said_as_one(folder: Path) -> None:
+    pq.write_table(pa.table({"x": [1]}), folder / "one.parquet")
+    (folder / "pipe.yaml").write_text(
+        "version: 1\npipeline:\n  - read: {url: one.parquet}\n  - batch: {size: 1}\n"
+    )
+    shown = text_of("inspect", "one.parquet") + text_of("explain", "pipe.yaml") + text_of("run", "pipe.yaml")
+    for said in ("1 file, ", "1 row, 8 bytes", "1 fragment of 1 row\n", "B: 1 row,", "1 batch\n1 row in "):
+        assert said in shown
+    assert not re.findall(r"\b1 (?!byte)\w+s\b", shown.replace("1 rows/s", ""))
+
+
+def test_inspect_shows_the_classes_by_label(folder: Path) -> None:
+    for name in ("dog/1.jpg", "cat/1.jpg"):
+        (folder / "images" / name).parent.mkdir(parents=True)
+        (folder / "images" / name).write_bytes(b"image")
+    assert "2 classes by label: 0 cat, 1 dog\n" in text_of("inspect", "images")
+    assert json_of("inspect", "images")["classes"] == ["cat", "dog"]
+    assert json_of("inspect", "data.parquet")["classes"] == []
+
+
+def test_inspect_names_the_members_that_some_samples_of_a_tar_lack(folder: Path) -> None:
+    members = {"a": ("1.cls", "1.txt", "2.cls"), "b": ("3.cls",), "c": ("4.cls", "5.cls", "5.txt")}
+    for shard, names in members.items():
+        with tarfile.open(folder / f"{shard}.tar", "w") as archive:
+            for name in names:
+                member = tarfile.TarInfo(name)
+                member.size = 1
+                archive.addfile(member, io.BytesIO(b"1"))
+    problems = json_of("inspect", "a.tar", "b.tar", "c.tar", "--rows", "1")["problems"]
+    assert "b.tar has no column 'txt'." in problems
+    (lacks,) = [problem for problem in problems if "samples without 'txt'" in problem]
+    assert lacks.startswith("2 files, as a.tar, have samples without 'txt', which are bad rows")
+    assert 'Tar(optional=("txt",))' in lacks
 
 
 def test_inspect_names_the_rows_that_cannot_be_read(folder: Path) -> None:
@@ -188,6 +227,48 @@ def test_a_missing_extra_is_3(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     printed = capsys.readouterr()
     assert json.loads(printed.out)["error"]["hint"] == "pip install 'dataflow-engine[demo]'"
     assert "pip install" in printed.err
+
+
+def test_a_library_that_ctrl_c_finds_being_imported_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run_demo(folder: Path | None, json: bool) -> int:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as stop:
+            raise ImportError("numpy could not be imported") from stop
+
+    with_module(monkeypatch, "bench.demo", run_demo=run_demo)
+    assert main(["demo"]) == 130
+    assert capsys.readouterr().err == "stopped by Ctrl-C\n"
+    with_module(monkeypatch, "bench.cli", app=lambda **_: run_demo(None, False))
+    assert main(["bench"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("library", ["typer", "numpy", "pyarrow"])
+def test_ctrl_c_ends_quietly_however_early_it_comes(folder: Path, library: str) -> None:
+    (folder / f"{library}.py").write_text(
+        "import os, signal\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+        "raise ImportError('what a library makes of Ctrl-C while it is imported')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "dataflow", "--version"],
+        env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_the_command_begins_with_next_to_no_imports() -> None:
+    heavy = subprocess.run(
+        [sys.executable, "-c", "import sys, dataflow.__main__; print({'numpy', 'typer'} & {*sys.modules})"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert heavy.stdout == "set()\n"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["scripts"]["dataflow"] == "dataflow.__main__:main"
 
 
 def test_bench_gets_all_that_stands_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:

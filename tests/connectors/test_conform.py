@@ -207,3 +207,14 @@ def test_a_schema_with_a_name_twice_is_an_error() -> None:
     with pytest.raises(DataError, match=r"f: column 'a' occurs 2 times") as caught:
         plain(pa.schema([("a", pa.int8()), ("b", pa.int8()), ("a", pa.int8())]), file="f")
     assert "rename" in caught.value.hint
+
+
+def test_dictionaries_and_structs_inside_of_maps_are_widened() -> None:
+    words = pa.dictionary(pa.int8(), pa.string())
+    before = pa.map_(pa.string(), pa.struct([("w", words), ("n", pa.int8())]))
+    values = [[("a", {"w": "x", "n": 1}), ("b", None)], None, [], [("c", {"w": None, "n": 2})]]
+    batch = pa.record_batch({"m": pa.array(values, before)}).slice(1)
+    wanted = pa.schema([("m", pa.map_(pa.string(), pa.struct([("w", pa.string()), ("n", pa.int64())])))])
+    got = conform(batch, wanted, file="f")
+    assert got.schema == wanted
+    assert got.column(0).to_pylist() == values[1:]

@@ -128,7 +128,7 @@ def test_files_of_other_endings_are_left_out(tmp_path: Path) -> None:
 
 
 def test_a_listing_without_a_file_to_take_is_an_error_an_empty_one_is_not(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"none of the 1 files ends in \.jpeg") as caught:
+    with pytest.raises(DataError, match=r"none of the 1 file ends in \.jpeg") as caught:
         Folder().scan(STORE, save(tmp_path, ["a.txt"]))
     assert "suffixes" in caught.value.hint
     assert len(Folder().scan(STORE, []).rows) == 0

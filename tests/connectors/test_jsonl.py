@@ -3,8 +3,10 @@ from __future__ import annotations
 import gzip
 import json
 import math
+from collections.abc import Iterator
 from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 import connectors.jsonl
 from connectors.contract import Chunk, Connector, FileInfo, Fragment, Opened, Scan
+from connectors.json_rows import Part, parse
 from connectors.jsonl import Jsonl
 from connectors.store import Store
 from dataflow.errors import DataError, PlanError
@@ -325,7 +328,7 @@ def test_columns_that_nest_too_deep_for_an_index_are_an_error(tmp_path: Path) ->
 )
 def test_a_file_of_another_format_is_an_error(tmp_path: Path, content: bytes) -> None:
     for jsonl in (Jsonl(), Jsonl(schema=pa.schema([("a", pa.int64())]))):
-        with pytest.raises(DataError, match=r"a\.jsonl, byte 0: none of the first .* lines") as caught:
+        with pytest.raises(DataError, match=r"a\.jsonl, byte 0: none of the first .* lines?") as caught:
             jsonl.scan(STORE, [save(tmp_path, content)])
         assert "check the format" in caught.value.hint
 
@@ -416,3 +419,48 @@ def test_a_wrong_option_fails_at_once(options: dict[str, object], hint: str) -> 
 def test_half_floats_are_kept(tmp_path: Path) -> None:
     schema = pa.schema([("a", pa.float16())])
     assert rows(Jsonl(schema=schema), save(tmp_path, lines({"a": 0.5}))) == [{"a": np.float16(0.5)}]
+
+
+def test_a_row_of_digits_beyond_float64_is_no_infinite_number(tmp_path: Path) -> None:
+    digits = b"9" * 400
+    info = save(tmp_path, b'{"a": [{"b": 1.5}]}\n{"a": [{"b": ' + digits + b'}]}\n{"a": [{"b": Infinity}]}\n')
+    (chunk,) = chunks(Jsonl(), info)
+    assert chunk.batch.column(0).to_pylist() == [[{"b": 1.5}], None, [{"b": math.inf}]]
+    ((row, error),) = faults(chunk)
+    assert row == 1
+    assert "a number is too large for 64 bits.\n" in error
+    text = save(tmp_path, b'{"a": "' + digits + b'", "b": Infinity}\n')
+    assert rows(Jsonl(), text) == [{"a": digits.decode(), "b": math.inf}]
+
+
+def test_lines_that_have_few_of_many_fields_are_built_in_small_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 4 MB of lines with 5 of 2,000 fields took 1.8 GB as one block.
+    monkeypatch.setattr(connectors.jsonl, "_MOST_CELLS", 5_000)
+    made = [{f"k{(7 * line + k) % 300}": line for k in range(3)} for line in range(2_000)]
+    info = save(tmp_path, lines(*made))
+    built: list[int] = []
+
+    def noted(*args: Any) -> Iterator[Part]:
+        for part in parse(*args):
+            built.append(part.rows * (0 if part.table is None else part.table.num_columns))
+            yield part
+
+    monkeypatch.setattr("connectors.jsonl.parse", noted)
+    found = rows(Jsonl(), info)
+    assert [{name: value for name, value in row.items() if value is not None} for row in found] == made
+    assert max(built) < 30_000
+
+
+def test_names_that_are_data_are_an_error_before_they_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connectors.jsonl, "_MAX_FIELDS", 200)
+    info = save(tmp_path, lines(*({"scores": {f"user {line}": line}} for line in range(300))))
+    with pytest.raises(DataError, match="more than 200 different fields") as caught:
+        Jsonl().scan(STORE, [info])
+    assert caught.value.file == info.path
+    assert "schema" in caught.value.hint
+    known = Jsonl(schema=pa.schema([("scores", pa.struct([("user 7", pa.int64())]))]), extra="ignore")
+    assert rows(known, info)[7] == {"scores": {"user 7": 7}}

@@ -227,7 +227,7 @@ def test_column_names_that_occur_twice_are_an_error_of_the_scan(tmp_path: Path) 
         (lambda good: good[: len(good) // 2], "it ends with"),
         (lambda good: b"a,b\n1,2\n" * 9, "it ends with"),
         (lambda good: good[:-4] + b"PARE", "encrypted"),
-        (lambda good: good[:-8] + b"\xff\xff\xff\x7f" + b"PAR1", "footer of 2147483647 bytes"),
+        (lambda good: good[:-8] + b"\xff\xff\xff\x7f" + b"PAR1", "footer of 2,147,483,647 bytes"),
         (lambda good: good[:-200] + b"\xaa" * 192 + good[-8:], "cannot be read as Parquet"),
         (lambda good: b"PAR1" + (0).to_bytes(4, "little") + b"PAR1", "cannot be read as Parquet"),
     ],

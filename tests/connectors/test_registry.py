@@ -73,7 +73,6 @@ def test_suffixes_that_agree_choose_the_connector(paths: list[str], name: str) -
     ("paths", "said"),
     [
         (["a.parquet", "b.parquet", "c.tar"], "2 parquet, 1 tar"),
-        (["a.parquet", "README.md"], "1 parquet, 1 of no known format, as /data/README.md"),
         (["a"], "1 of no known format, as /data/a"),
         (["a.gz"], "1 of no known format"),
         (["dir.parquet/part-0"], "1 of no known format"),
@@ -84,6 +83,14 @@ def test_suffixes_that_do_not_agree_are_an_error_that_names_format(paths: list[s
         choose(None, files(*paths))
     assert "format=" in caught.value.hint
     assert "parquet" in caught.value.hint
+
+
+@pytest.mark.parametrize("beside", ["README.md", "LICENSE", "a.parquet.tmp", "notes.txt"])
+def test_files_of_no_known_format_beside_others_choose_nothing(beside: str) -> None:
+    assert choose(None, files("a.parquet", beside)).name == "parquet"
+    with pytest.raises(PlanError, match="1 parquet, 1 of no known format") as caught:
+        choose(None, files("a.parquet", beside), named=[f"/data/{beside}"])
+    assert "format=" in caught.value.hint
 
 
 def test_no_files_are_an_error() -> None:

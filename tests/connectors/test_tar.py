@@ -201,7 +201,8 @@ def test_a_truncated_archive_is_an_error_or_its_whole_samples_are_kept(
         Tar().scan(STORE, [listed(path)])
     assert 'truncated="keep"' in caught.value.hint
     assert [row["__key__"] for row in rows(Tar(truncated="keep"), listed(path))] == kept
-    assert f"{len(kept)} whole samples before that are kept" in caplog.text
+    samples = "sample before that is" if len(kept) == 1 else "samples before that are"
+    assert f"{len(kept)} whole {samples} kept" in caplog.text
 
 
 def test_a_truncated_compressed_archive_keeps_whole_samples(tmp_path: Path) -> None:
@@ -378,3 +379,22 @@ def test_a_wrong_option_fails_at_once(options: dict[str, str], hint: str) -> Non
     with pytest.raises(PlanError) as caught:
         Tar(**options)  # type: ignore[arg-type]
     assert hint in caught.value.hint
+
+
+def test_a_scan_remarks_the_columns_that_some_samples_lack(tmp_path: Path) -> None:
+    info = save(tmp_path, [("1.a", b"x"), ("1.b", b"x"), ("2.a", b"x"), ("3.b", b"x"), ("3.c", b"x")])
+
+    def remarks(tar: Tar) -> tuple[str, ...]:
+        return tar.scan(Store(), [info]).remarks
+
+    assert [said.split("'")[1] for said in remarks(Tar())] == ["a", "b", "c"]
+    assert remarks(Tar())[2] == (
+        "samples without 'c', which are bad rows where it is read; Tar(optional=(\"c\",)) makes it null."
+    )
+    assert remarks(Tar(optional=("c",)))[2] == "samples without 'c', which is null there."
+    assert remarks(Tar(missing="null"))[0] == "samples without 'a', which is null there."
+
+
+def test_a_scan_of_whole_samples_remarks_nothing(tmp_path: Path) -> None:
+    info = save(tmp_path, [("1.a", b"x"), ("1.b", b"x"), ("2.a", b"x"), ("2.b", b"x")])
+    assert Tar().scan(Store(), [info]).remarks == ()

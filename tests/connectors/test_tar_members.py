@@ -169,7 +169,7 @@ def extended(kind: bytes, payload: bytes) -> bytes:
         (b"x", b"11 size=-1\n", "size '-1'"),
         (b"x", b"22 GNU.sparse.major=1\n", "sparse"),
         (b"g", b"9 path=b\n", "global header"),
-        (b"x", bytes(2 << 20), "extended header has 2097152 bytes"),
+        (b"x", bytes(2 << 20), "extended header has 2,097,152 bytes"),
     ],
 )
 def test_a_hostile_extended_header_is_an_error(kind: bytes, payload: bytes, message: str) -> None:
@@ -188,3 +188,21 @@ def test_a_sparse_member_is_an_error() -> None:
 
 def test_a_global_header_without_names_is_passed_over() -> None:
     assert contents(extended(b"g", b"13 comment=x\n")) == [("a.txt", b"1")]
+
+
+def test_an_extended_header_may_have_very_many_records() -> None:
+    # Where each record was cut off the rest, one such header took seven seconds.
+    many = {f"k{number:05d}": "v" for number in range(60_000)}
+    data = archive([("a.txt", b"a"), ("b.txt", b"b")], pax_headers=many)
+    assert contents(data) == [("a.txt", b"a"), ("b.txt", b"b")]
+
+
+@pytest.mark.parametrize(
+    "record", [b"0 a=b\n", b"-6 a=b\n", b"3 \n", b" 7 a=bc\n", b"99 a=b\n", b"6 a=b ", b"6 abc\n"]
+)
+def test_records_that_do_not_lie_behind_each_other_are_damaged(record: bytes) -> None:
+    data = archive([("a.txt", b"a")], pax_headers={"k": "v" * 20})
+    place = data.index(b"26 k=" + b"v" * 20)
+    with pytest.raises(DataError, match="an extended header is damaged") as caught:
+        walk(data[:place] + record.ljust(26, b"\0") + data[place + 26 :])
+    assert caught.value.offset == 0

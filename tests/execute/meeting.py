@@ -48,5 +48,5 @@ def meeting_loaders(
     return made
 
 
-def _given(exchange: Exchange) -> Exchange:
+def _given(exchange: Exchange, _: object) -> Exchange:
     return exchange

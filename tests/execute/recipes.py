@@ -39,7 +39,7 @@ class _Pieces(InMemory):
 
     @property
     def traits(self) -> Traits:
-        return Traits(row_ranges=self.cheap, single_rows=self.cheap, projection=True)
+        return Traits(row_ranges=self.cheap, single_rows=self.cheap)
 
     @cached_property
     def _batches(self) -> Sequence[pa.RecordBatch]:

@@ -223,7 +223,7 @@ def test_a_function_that_gives_fewer_rows_where_a_lane_is_read_for_another_rank_
 
     owner, reader = _until_error(meeting_loaders(_only(1, never), 2))
     assert isinstance(reader[-1], DataError)
-    assert "lane 1 ends 1 rows before" in str(reader[-1])
+    assert "lane 1 ends 1 row before" in str(reader[-1])
     assert "the same rows for the same input on every rank" in reader[-1].hint
     assert isinstance(owner[-1], RankError)
 
@@ -242,7 +242,7 @@ def test_ranks_that_were_restored_at_different_steps_are_an_error_on_all_that_li
         loader.load_state_dict(state)
     for (error,) in _until_error(ranks):
         assert isinstance(error, RankError)
-        assert "ranks [0] at epoch 0, step 1; ranks [1] at epoch 0, step 2" in str(error)
+        assert "ranks [0] and [1] differ in cursors, step (1, 2)" in str(error)
         assert "same state" in error.hint
 
 
@@ -269,7 +269,7 @@ def test_rows_that_no_batch_has_are_said_once_by_the_first_rank(caplog: pytest.L
     pipe = fragments((13,)).filter(lambda row: True).batch(global_size=6, lanes=3)
     assert len(list(delivered(meeting_loaders(pipe, 2), 3))) == 6
     assert [record.getMessage() for record in caplog.records] == [
-        "the last 1 rows of epoch 0 are left out, as those of other epochs are: they make no whole batch of 6; "
+        "epoch 0 leaves out its last 1 row, as other epochs do: too few for a batch of 6; "
         "remainder='pad' or 'keep' delivers them"
     ]
 
@@ -296,7 +296,7 @@ def test_keep_with_fewer_rows_than_ranks_is_an_error_on_all_of_them_behind_the_l
     for _ in range(2):
         assert all(len(next(iterator)["x"]) == 2 for iterator in running)
     for iterator in running:
-        with pytest.raises(DataError, match="1 rows for 3 ranks") as caught:
+        with pytest.raises(DataError, match="1 row for 3 ranks") as caught:
             next(iterator)
         assert "pad" in caught.value.hint
     for loader in ranks:

@@ -265,7 +265,7 @@ class _Forward(InMemory):
 
     @property
     def traits(self) -> Any:
-        return type(super().traits)(row_ranges=False, single_rows=False, projection=True)
+        return type(super().traits)(row_ranges=False, single_rows=False)
 
 
 def test_a_fragment_that_is_read_forward_is_decoded_once_in_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -529,7 +529,7 @@ def test_files_that_are_gone_or_changed_are_an_error_also_where_new_ones_are_ask
     else:
         _put(tmp_path / "d", ["part-1"], rows=11)
     (loader,) = loaders(_known(tmp_path / "d"), 1)
-    with loader, pytest.raises(DataError, match=rf"1 files .* {lost}: part-1\.parquet") as caught:
+    with loader, pytest.raises(DataError, match=rf"1 file .* {lost}: part-1\.parquet") as caught:
         loader.load_state_dict(state, new_files=True)
     assert "put the files back" in caught.value.hint
 
@@ -554,7 +554,7 @@ def test_new_files_that_do_not_fit_in_memory_are_an_error_at_once_and_the_loader
     # Windows of one lane fit, those of the eight that the state has do not.
     with loader_of(1) as loader:
         before = loader.state_dict()
-        with pytest.raises(PlanError, match="8 lanes and one window ahead x 1000 rows") as caught:
+        with pytest.raises(PlanError, match="8 lanes and one window ahead x 1,000 rows") as caught:
             loader.load_state_dict(state, new_files=True)
         assert "memory_limit" in caught.value.hint
         assert loader.state_dict() == before

@@ -180,10 +180,11 @@ def test_a_shuffle_behind_flat_map_permutes_what_windows_of_source_rows_gave() -
 
 
 def test_behind_a_shuffle_at_the_source_outputs_are_permuted_in_its_windows() -> None:
-    pipe = fragments((5,) * 8).shuffle(20).flat_map(_twice, schema=TYPES).shuffle(8).batch(4)
-    first, second = pipe.outline().shuffles
-    assert (first.window_rows, first.permutes_outputs) == (20, False)
-    assert (second.window_rows, second.permutes_outputs) == (20, True)
+    for at_source, rows in ((20, 20), ("full", None)):
+        pipe = fragments((5,) * 8).shuffle(at_source).flat_map(_twice, schema=TYPES).shuffle(20).batch(4)
+        first, second = pipe.outline().shuffles
+        assert (first.window_rows, first.permutes_outputs) == (rows, False)
+        assert (second.window_rows, second.permutes_outputs) == (20, True)
 
 
 def test_single_rows_have_no_windows() -> None:

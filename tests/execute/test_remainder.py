@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from recipes import delivered, fragments, loaders, values
 
-SAID = "are left out of every epoch"
+SAID = "left out of every epoch"
 
 
 @pytest.fixture(autouse=True)
@@ -29,8 +29,8 @@ def test_rows_that_are_left_out_are_said_with_the_figures(
     steps = list(delivered(loaders(pipe, 1), epochs=2))
     assert sum(len(values(step)) for step in steps) == 2 * (rows - left)
     assert said(caplog) == [
-        f"{left} of {rows} rows are left out of every epoch: they make no whole batch of {batch}; "
-        "remainder='pad' or 'keep' delivers them"
+        f"{left} of {rows} rows {'is' if left == 1 else 'are'} left out of every epoch: too few for a batch of "
+        f"{batch}; remainder='pad' or 'keep' delivers them"
     ]
     (record,) = [record for record in caplog.records if SAID in record.getMessage()]
     assert (record.levelname, record.name) == ("INFO", "dataflow.execute")

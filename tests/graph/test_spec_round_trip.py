@@ -202,11 +202,14 @@ def test_formats_come_back_with_their_options() -> None:
     schema = pa.schema([("a", pa.list_(pa.int32())), ("b", pa.string())])
     for connector in (Tar(key_dot="last", text=("txt", "json")), Folder(label=False), Jsonl(schema=schema)):
         # The files are not there: what is asked here is only how the format is written and read.
-        options = written_read(flow.read("nowhere/*", format=connector))["format"]
+        options = written_read(flow.read("memory://nowhere/*", format=connector))["format"]
         assert isinstance(options, dict)
         assert options["name"] == connector.name
         assert FORMAT.read(json.loads(json.dumps(options)), lambda _: print) == connector
-    assert written_read(flow.read("nowhere/*", format=Tar())) == {"url": "nowhere/*", "format": "tar"}
+    assert written_read(flow.read("memory://nowhere/*", format=Tar())) == {
+        "url": "memory://nowhere/*",
+        "format": "tar",
+    }
 
 
 def test_a_tensor_of_several_axes_comes_back_by_its_shape(

@@ -53,9 +53,7 @@ class Lines:
     @property
     def traits(self) -> Traits:
         whole = self.scans == "listing"
-        return Traits(
-            row_ranges=True, single_rows=True, projection=True, scans="listing" if whole else "file"
-        )
+        return Traits(row_ranges=True, single_rows=True, scans="listing" if whole else "file")
 
     def scan(self, store: Store, files: Sequence[FileInfo]) -> Scan:
         schema: pa.Schema = pa.schema([])

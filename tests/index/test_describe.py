@@ -22,7 +22,7 @@ def test_the_facts_of_an_index_are_json(folder: Path) -> None:
     assert facts["schema"] == {"x": "int64"}
     assert facts["fragment_rows"] == {"smallest": 1, "median": 3.0, "largest": 3}
     assert facts["format"] == "lines"
-    assert facts["problems"] == ["1 files have no rows."]
+    assert facts["problems"] == ["1 file has no rows."]
 
 
 def test_a_source_without_rows_is_a_problem(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_source_without_rows_is_a_problem(tmp_path: Path) -> None:
             50_000_000,
             "2 fragments are over 256 MiB when decoded; the largest has 381 MiB, in a",
         ),
-        (5000, 5, "1000 fragments have only 40 bytes on average"),
+        (5000, 5, "1,000 fragments have only 40 bytes on average"),
     ],
 )
 def test_fragments_too_large_or_too_small_are_problems(size: int, rows: int, problem: str) -> None:
@@ -51,5 +51,7 @@ def test_fragments_too_large_or_too_small_are_problems(size: int, rows: int, pro
 def test_files_of_different_schemas_are_a_problem(folder: Path) -> None:
     write_lines(folder / "b.lines", [{"y": 1}], {"y": "int64"})
     assert describe(opened(folder))["problems"] == [
-        "The files have 2 different schemas: columns that a file lacks are null."
+        "The files have 2 different schemas.",
+        "b.lines has no column 'x'.",
+        "2 files, as a.lines, have no column 'y'.",
     ]

@@ -63,7 +63,7 @@ def test_new_files_are_left_out_with_a_warning(folder: Path, caplog: pytest.LogC
     assert now is later
     assert now.hash == old.hash
     assert values(now) == values(old)
-    assert "1 new files, which are left out: aa.lines" in caplog.text
+    assert "1 new file, which is left out: aa.lines" in caplog.text
 
 
 def test_new_files_that_are_asked_for_come_later_and_behind_the_old_ones(folder: Path) -> None:
@@ -99,9 +99,7 @@ def test_files_that_are_gone_or_changed_are_named(folder: Path) -> None:
     saved = identity(opened(folder), 0)
     (folder / "a.lines").unlink()
     write_lines(folder / "c.lines", 5)
-    with pytest.raises(
-        DataError, match=r"1 files are gone: a\.lines; 1 files have changed: c\.lines"
-    ) as caught:
+    with pytest.raises(DataError, match=r"1 file is gone: a\.lines; 1 file has changed: c\.lines") as caught:
         compare(saved, opened(folder), find_files)
     assert "put the files back" in caught.value.hint
 

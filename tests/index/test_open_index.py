@@ -26,7 +26,8 @@ def assert_same(index: Index, other: Index) -> None:
     assert index.hash == other.hash
     assert index.schema == other.schema
     assert (index.meta, index.row_bytes) == (other.meta, other.row_bytes)
-    assert [(v.schema, v.meta) for v in index.variants] == [(v.schema, v.meta) for v in other.variants]
+    for variant, like in zip(index.variants, other.variants, strict=True):
+        assert (variant.schema, variant.meta, variant.remarks) == (like.schema, like.meta, like.remarks)
     for name in ("file", "offset", "length", "rows", "bytes", "starts"):
         np.testing.assert_array_equal(getattr(index.fragments, name), getattr(other.fragments, name))
     assert index.files.names.equals(other.files.names)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import multiprocessing
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from datetime import timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 
 import dataflow as flow
 from dataflow.execute.loader import Loader
@@ -127,9 +130,67 @@ def one_leaves(kind: str, rank: int) -> Found:
     return found
 
 
+def _tried(make: Callable[[], Found]) -> Found:
+    """What comes, or the error instead."""
+    try:
+        return make()
+    except Exception as error:
+        return [[type(error).__name__, str(error)]]
+
+
+def makes(kind: str, rank: int, wishes: Sequence[Sequence[dict[str, Any]]]) -> Found:
+    """Two batches, or the error, of each loader that this rank wishes: made one after the other, all open at once."""
+    with ExitStack() as open_loaders:
+        made = [_tried(partial(_wished, open_loaders, **{"kind": kind, **wish})) for wish in wishes[rank]]
+        return [_tried(partial(_batches, one[0], 2)) if isinstance(one[0], Loader) else one for one in made]
+
+
+def _wished(
+    open_loaders: ExitStack, *, kind: str, seed: int = 3, size: int = 12, lanes: int = 4, **options: Any
+) -> Found:
+    rows = flow.Pipeline(pipeline(kind).node.inputs[0])
+    made = rows.seed(seed).batch(global_size=size, lanes=lanes).loader(output="numpy", **options)
+    return [open_loaders.enter_context(made)]
+
+
+def restored_on_one(kind: str, rank: int) -> Found:
+    """The error of ranks of which only the last begins behind two batches."""
+    with pipeline(kind).loader(output="numpy") as loader:
+        _batches(loader, 2)
+        state = loader.state_dict()
+    with pipeline(kind).loader(output="numpy") as loader:
+        if rank == dist.get_world_size() - 1:
+            loader.load_state_dict(state)
+        return _tried(partial(_batches, loader))
+
+
+def made_again(kind: str, rank: int) -> Found:
+    """Loaders that are closed, and made again; the last ones are open side by side."""
+    for _ in range(2):
+        whole_epochs(kind, rank)
+    return two_loaders(kind, rank)
+
+
+def of_a_mesh(kind: str, rank: int) -> Found:
+    """The data-parallel rank and all batches on a mesh of 2 x 2, where two ranks get the same rows."""
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    with pipeline(kind).loader(output="numpy", mesh=mesh) as loader:
+        return [mesh.get_local_rank("dp"), *_batches(loader)]
+
+
+def of_a_group(kind: str, rank: int) -> Found:
+    """All batches on the last two ranks; what the others are told, which are in no such group."""
+    group = dist.new_group([dist.get_world_size() - 2, dist.get_world_size() - 1])
+    return _tried(lambda: _batches(pipeline(kind).loader(output="numpy", group=group)))
+
+
 JOBS: dict[str, Callable[..., Found]] = {
-    job.__name__: job for job in (whole_epochs, moves, two_loaders, from_state, until_error, one_leaves)
-}
+    job.__name__: job
+    for job in (
+        whole_epochs, moves, two_loaders, from_state, until_error, one_leaves, makes, restored_on_one, made_again,
+        of_a_mesh, of_a_group,
+    )
+}  # fmt: skip
 
 
 def launch(folder: Path, world: int, jobs: Sequence[tuple[Any, ...]]) -> list[list[Found]]:

@@ -103,7 +103,7 @@ def test_nulls_are_an_error_that_names_column_sample_and_what_to_do(output: Any)
     pipe = flow.from_columns({"x": pa.array([1, None, 3, 4], pa.int64())}).batch(2)
     with (
         pipe.loader(output=output) as loader,
-        pytest.raises(DataError, match=r"'x' has 1 nulls.*0:1") as caught,
+        pytest.raises(DataError, match=r"'x' has 1 null .*0:1") as caught,
     ):
         list(loader)
     assert "nulls('x'" in caught.value.hint

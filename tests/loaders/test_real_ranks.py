@@ -99,6 +99,29 @@ def test_a_loader_made_behind_an_error_runs_as_any(two_ranks: list[Any]) -> None
     assert _joined(two_ranks, len(TOGETHER) - 1) == _rows(_alone("whole_epochs", "filter"))
 
 
+@pytest.fixture(scope="module")
+def four_ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    return launch(tmp_path_factory.mktemp("four"), 4, [("of_a_mesh", "filter"), ("of_a_group", "filter")])
+
+
+def test_ranks_of_one_place_in_the_data_dimension_of_a_mesh_get_the_same_rows(four_ranks: list[Any]) -> None:
+    columns = [[answers[0] for answers in four_ranks[tensor::2]] for tensor in range(2)]
+    assert columns[0] == columns[1]
+    assert [place for place, *_ in columns[0]] == [0, 1]
+    batches = [[found[1:]] for found in columns[0]]
+    assert _joined(batches, 0) == _rows(_alone("whole_epochs", "filter"))[: len(batches[0][0])]
+
+
+def test_ranks_of_a_group_share_the_rows_and_the_others_are_told_that_they_are_not_in_it(
+    four_ranks: list[Any],
+) -> None:
+    *others, zero, one = (answers[1] for answers in four_ranks)
+    assert _joined([[zero], [one]], 0) == _rows(_alone("whole_epochs", "filter"))[: len(zero)]
+    for rank, ((kind, text),) in enumerate(others):
+        assert kind == "PlanError"
+        assert f"rank {rank}, is not in group=" in text
+
+
 def test_two_ranks_then_one_then_three_are_the_uninterrupted_run(
     two_ranks: list[Any], tmp_path: Path
 ) -> None:

@@ -20,11 +20,12 @@ from torch._C._distributed_c10d import FileStore, HashStore, PrefixStore, TCPSto
 
 from dataflow.errors import PlanError, RankError
 from dataflow.options import World
-from loaders.addresses import machine
+from loaders.addresses import ADDRESS, machine
 from loaders.door import let_in
 from loaders.exchange import Exchange
 from loaders.handshake import ANSWER_BYTES, CHALLENGE_BYTES, CONFIRMATION_BYTES, answer, new_key
-from loaders.rendezvous import connect, open_exchange
+from loaders.meet import meet as meet_ranks
+from loaders.rendezvous import connect
 
 WAIT_S = 30
 WORLD = 3
@@ -150,7 +151,7 @@ def test_the_first_rank_goes_on_behind_a_caller_that_hung_up_and_a_lack_of_files
     with socket.create_server(("127.0.0.1", 0)) as server:
         listener = _Hampered(server.detach())
     with listener, _call(listener.getsockname()[1]) as other, ThreadPoolExecutor(1) as threads:
-        first = threads.submit(let_in, listener, key, 2, time.monotonic() + WAIT_S)
+        first = threads.submit(let_in, listener, key, 2, time.monotonic() + WAIT_S, lambda: None)
         other.sendall(answer(key, _read(other, CHALLENGE_BYTES), 1, 2))
         assert len(_read(other, CONFIRMATION_BYTES)) == CONFIRMATION_BYTES
         first.result(WAIT_S)[1].close()
@@ -287,6 +288,22 @@ def test_a_first_rank_that_cannot_be_reached_is_an_error_with_what_was_tried() -
     assert "counted()" in caught.value.hint
 
 
+def test_the_first_rank_hears_at_once_that_another_cannot_reach_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(ADDRESS, "no.such.host.invalid")
+    monkeypatch.setattr("loaders.rendezvous.machine", iter(["here", *["there"] * WAIT_S]).__next__)
+    store = HashStore()
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(connect, store, 0, WORLD, WAIT_S)
+        _place(store)
+        with pytest.raises(RankError, match=r"rank 0 cannot be reached at port \d+ of no.such.host.invalid"):
+            connect(store, 2, WORLD, WAIT_S)
+        with pytest.raises(RankError, match=r"rank 2 cannot reach this one at port \d+ of no.such") as caught:
+            first.result(WAIT_S)
+    assert "DATAFLOW_ADDRESS" in caught.value.hint
+
+
 def test_a_first_rank_that_only_its_own_machine_reaches_is_an_error_elsewhere() -> None:
     store, _ = _stale(["127.0.0.1"], "another machine")
     with pytest.raises(RankError, match="no address of another machine") as caught:
@@ -306,5 +323,5 @@ def test_a_world_that_is_not_that_of_the_process_group_is_an_error() -> None:
     with pytest.raises(
         PlanError, match="rank=0 of world_size=2, and the process group has this as rank 0 of 1"
     ) as caught:
-        open_exchange(World(rank=0, size=2))
+        meet_ranks(World(rank=0, size=2), {})
     assert "group=" in caught.value.hint

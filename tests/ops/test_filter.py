@@ -206,3 +206,26 @@ def test_count_says_that_a_function_failed(batched: bool) -> None:
     with pytest.raises(StageError, match="ValueError: boom") as caught:
         numbers(5000).filter(keep, batched=batched).count()
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_batched_condition_gets_fixed_blocks_of_its_size(threads: int) -> None:
+    seen: set[tuple[int, ...]] = set()
+
+    def look(columns: dict[str, Any]) -> Any:
+        seen.add(tuple(columns["x"].tolist()))
+        return columns["x"] % 2 == 0
+
+    pipe = numbers(100).filter(look, batched=True, batch_size=30)
+    for kind in (pipe.batch(5), pipe.counted().batch(5)):
+        seen.clear()
+        with kind.loader(output="numpy", threads=threads) as loader:
+            assert len(list(loader)) == 10
+        assert seen == {tuple(range(start, min(100, start + 30))) for start in range(0, 100, 30)}
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, True, None])
+def test_what_is_no_size_of_blocks_is_a_plan_error_when_written(size: Any) -> None:
+    with pytest.raises(PlanError, match="batch_size") as caught:
+        numbers().filter(lambda columns: columns["x"] > 3, batched=True, batch_size=size)
+    assert caught.value.hint

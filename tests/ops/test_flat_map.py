@@ -162,3 +162,14 @@ def test_rows_of_other_columns_than_the_schema_are_a_stage_error_that_names_the_
         with pytest.raises(StageError, match="wrong") as caught:
             rows(numbers().flat_map(wrong, schema=schema))
         assert caught.value.hint
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_batches_have_rows_of_a_concat_whose_branches_have_ids_of_several_shapes(lanes: int) -> None:
+    several = numbers(400).flat_map(lambda row: [row] * 2, schema={"x": "int64"})
+    pipe = flow.concat(several, numbers(400, first=400)).batch(global_size=6, lanes=lanes, remainder="keep")
+    with pipe.loader(output="numpy", ids=True) as loader:
+        batches = list(loader)
+    assert {batch["__id__"].shape[1:] for batch in batches} == {(2,)}
+    found = sorted(value for batch in batches for value in batch["x"].tolist())
+    assert found == sorted([*range(400), *range(800)])

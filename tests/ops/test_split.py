@@ -127,3 +127,14 @@ def test_files_of_other_suffixes_move_no_row_to_the_other_part(tmp_path: Path) -
     assert before
     (tmp_path / "00.jpg").write_bytes(b"x")
     assert kept() - {"00.jpg"} == before
+
+
+@pytest.mark.parametrize("by", ["id", "user"])
+def test_a_part_is_split_again_into_shares_of_itself(by: str) -> None:
+    source = flow.from_columns({"x": np.arange(4000), "user": np.arange(4000)})
+    part = source.split(HALVES, by=by)["a"]
+    again = part.rename({"user": "person"}).split(HALVES, by="id" if by == "id" else "person")
+    found = {name: set(values(pipe)) for name, pipe in again.items()}
+    assert found["a"] | found["b"] == set(values(part))
+    assert not found["a"] & found["b"]
+    assert 0.4 < len(found["a"]) / len(set(values(part))) < 0.6

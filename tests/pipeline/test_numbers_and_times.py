@@ -73,7 +73,7 @@ def test_a_null_among_numbers_is_an_error_or_filled_exactly_with_a_mask(
     column: pa.Array[Any] = pa.array(values, kind_of(name))
     # The first and the second row group have nulls, the third has none.
     pipe = flow.read(parquet(tmp_path / "a.parquet", {"x": column, "n": range(9)}, group=3))
-    with pytest.raises(DataError, match=r"'x' has 1 nulls \(first in sample 0:0\)") as caught:
+    with pytest.raises(DataError, match=r"'x' has 1 null \(first in sample 0:0\)") as caught:
         numpy(pipe, "x", 3)
     assert caught.value.hint == "fill them with .nulls('x', value=0), or .nulls('x', value=0, mask=True)"
     filled = pipe.nulls("x", value=3, mask=True).batch(4, lanes=lanes, remainder="keep")

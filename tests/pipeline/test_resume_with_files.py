@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import shutil
 from collections.abc import Mapping
 from itertools import islice
@@ -92,7 +93,7 @@ def test_a_file_that_is_gone_is_an_error_that_names_it(tmp_path: Path) -> None:
     write(tmp_path / "d", range(4))
     _, state, _ = stopped(pipe_of(tmp_path / "d"))
     (tmp_path / "d" / "part-2.parquet").unlink()
-    with pytest.raises(DataError, match=r"1 files are gone: part-2\.parquet") as caught:
+    with pytest.raises(DataError, match=r"1 file is gone: part-2\.parquet") as caught:
         rest(pipe_of(tmp_path / "d"), state)
     assert caught.value.hint == "put the files back as they were, or start anew without the state"
 
@@ -101,7 +102,7 @@ def test_a_file_that_has_changed_is_an_error_that_names_it(tmp_path: Path) -> No
     write(tmp_path / "d", range(4))
     _, state, _ = stopped(pipe_of(tmp_path / "d"))
     parquet(tmp_path / "d" / "part-1.parquet", {"x": np.arange(11)}, group=4)
-    with pytest.raises(DataError, match=r"1 files have changed: part-1\.parquet"):
+    with pytest.raises(DataError, match=r"1 file has changed: part-1\.parquet"):
         rest(pipe_of(tmp_path / "d"), state)
 
 
@@ -172,14 +173,39 @@ def test_a_state_of_another_order_names_what_differs(other: str, tmp_path: Path)
     base = flow.read(tmp_path / "d")
     _, state, _ = stopped(base.shuffle(8).seed(9).batch(4, lanes=2))
     changed, named = {
-        "seed": (base.shuffle(8).seed(8), "seed"),
-        "window": (base.shuffle(9).seed(9), "window"),
-        "filter": (base.filter([("x", ">", 3)]).shuffle(8).seed(9), "filter"),
-        "take": (base.take(30).shuffle(8).seed(9), "take"),
-        "file order": (base.seed(9), "shuffle"),
+        "seed": (base.shuffle(8).seed(8), "another seed then, seed(8) here"),
+        "window": (base.shuffle(9).seed(9), "windows of 8 rows then, windows of 9 rows here"),
+        "filter": (
+            base.filter([("x", ">", 3)]).shuffle(8).seed(9),
+            "no filter then, filter(condition=[('x', '>', 3)]) here",
+        ),
+        "take": (base.take(30).shuffle(8).seed(9), "no take then, take(rows=30) here"),
+        "file order": (base.seed(9), "shuffle then, none here; windows of 8 rows then, no windows here"),
     }[other]
-    with pytest.raises(PlanError, match=named):
+    with pytest.raises(PlanError, match=re.escape(f"the state is of another order: {named}.")) as caught:
         rest(changed.batch(4, lanes=2), state)
+    assert "the steps and the seed of the pipeline that saved it" in caught.value.hint
+
+
+def test_a_step_with_other_arguments_and_another_remainder_are_told_with_what_is_known(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "d", range(4))
+    base = flow.read(tmp_path / "d")
+    _, state, _ = stopped(base.take(30).batch(4, lanes=2))
+    with pytest.raises(PlanError, match=r"another take then, take\(rows=31\) here\."):
+        rest(base.take(31).batch(4, lanes=2), state)
+    with pytest.raises(PlanError, match=r"remainder 'drop' then, 'pad' here\."):
+        rest(base.take(30).batch(4, lanes=2, remainder="pad"), state)
+
+
+def test_another_number_of_sources_names_them(tmp_path: Path) -> None:
+    write(tmp_path / "a", range(2))
+    write(tmp_path / "b", range(2, 4))
+    a, b = (flow.read(tmp_path / name) for name in "ab")
+    _, state, _ = stopped(a.batch(2), 2)
+    with pytest.raises(PlanError, match=r"1 source \(a\), and the pipeline 2 sources \(a, b\)"):
+        rest(flow.concat(a, b).batch(2), state)
 
 
 def test_two_sources_are_told_apart_by_their_files(tmp_path: Path) -> None:

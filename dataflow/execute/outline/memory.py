@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dataflow.execute.compile import Plan
-from dataflow.execute.outline.wording import counted, megabytes
+from dataflow.execute.outline.wording import megabytes
 from dataflow.execute.pools import available_cores
 from dataflow.execute.setup import resident, sized
 from dataflow.options import LoaderOptions, World, default_memory_limit
 from dataflow.order.batches import Batching
+from dataflow.wording import counted
 
 __all__ = ["MemoryFacts", "memory_of"]
 
@@ -31,7 +32,7 @@ class MemoryFacts:
         lanes, rows = counted(self.lanes, "lane"), counted(self.window_rows, "row")
         lines = [
             f"resident on a rank: {megabytes(self.resident_bytes)}",
-            f"  windows of {lanes} at most and one ahead, each {rows} of {self.row_bytes:,.0f} bytes",
+            f"  windows of {lanes} at most and one ahead, each {rows} of {counted(round(self.row_bytes), 'byte')}",
             f"  {megabytes(self.overhead_bytes)} beside them: {counted(self.default_threads, 'thread')}, allocators",
             f"memory_limit: {megabytes(self.default_memory_limit)} by default",
         ]

@@ -9,6 +9,7 @@ from dataflow.execute.outline.wording import between
 from dataflow.graph.node import BatchSizes
 from dataflow.order.batches import Batching, check_batch
 from dataflow.order.reads import lane_reads
+from dataflow.wording import counted
 
 __all__ = ["Ranks", "ranks_of"]
 
@@ -38,9 +39,13 @@ class Ranks:
         origin = "as asked for" if self.world_asked else "as a loader finds it here"
         return [
             f"world: {world:,}, {origin}",
-            f"B: {batch:,} rows, {between(batch // world, -(-batch // world))} a rank",
+            f"B: {counted(batch, 'row')}, {between(batch // world, -(-batch // world))} a rank",
             f"lanes: {self.lanes:,}" + ("" if self.lanes_asked else ", the world size at the first start"),
-            *([] if self.refusal is None else [f"no run can begin on {world:,} ranks: {self.refusal}"]),
+            *(
+                []
+                if self.refusal is None
+                else [f"no run can begin on {counted(world, 'rank')}: {self.refusal}"]
+            ),
             *self._read_lines(),
         ]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dataflow.execute.compile import Plan
-from dataflow.execute.outline.wording import counted
 from dataflow.graph.node import Node, walk
+from dataflow.wording import counted
 
 __all__ = ["ShuffleFacts", "shuffles_of"]
 
@@ -44,21 +44,17 @@ class ShuffleFacts:
 def shuffles_of(written: Node, plan: Plan) -> tuple[ShuffleFacts, ...]:
     """The shuffles among the steps that were written, inputs first."""
     rows = iter(plan.windows)
-    return tuple(_facts(step, rows, plan.stream.window) for step in walk(written) if step.traits.shuffles)
+    return tuple(_facts(step, rows) for step in walk(written) if step.traits.shuffles)
 
 
-def _facts(step: Node, rows: Iterator[int], at_source: int | str | None) -> ShuffleFacts:
+def _facts(step: Node, rows: Iterator[int]) -> ShuffleFacts:
     below = walk(step.input)
     outputs = any(other.traits.many for other in below)
     # Picking and naming columns is no work that a reader of this would look for behind the shuffle.
     works = [t.kind for t in below if t.traits.filters or (t.traits.kernel and not t.traits.after_batch)]
-    window_rows = None if step.window_size == "full" else next(rows)
-    if outputs and isinstance(at_source, int):
-        # There is one kind of window in a lane: what was permuted at the source is permuted again.
-        window_rows = at_source
     return ShuffleFacts(
         window=step.window_size,
-        window_rows=window_rows,
+        window_rows=None if step.window_size == "full" else next(rows),
         counts_source_rows=any(t.traits.filters or not t.traits.keeps_rows for t in below),
         moves_past=() if outputs else tuple(dict.fromkeys(works)),
         permutes_outputs=outputs,

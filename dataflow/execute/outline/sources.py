@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from connectors.forward import codec_of
-from dataflow.execute.outline.wording import counted
 from dataflow.graph.node import Node, distinct_sources
 from dataflow.index.index import Index
+from dataflow.wording import counted
 
 __all__ = ["SourceFacts", "sources_of"]
 
@@ -58,7 +58,7 @@ def _facts(index: Index) -> SourceFacts:
 
 def _compressed(index: Index) -> int:
     """The files that are one fragment because nothing can be found in the middle of their compressed stream."""
-    if index.connector.traits.row_ranges:
+    if index.traits.row_ranges:
         return 0
     numbers, fragments = np.unique(index.fragments.file, return_counts=True)
     names = index.files.names.take(numbers[fragments == 1]).to_pylist()

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dataflow.execute.compile import Plan
-from dataflow.execute.outline.wording import between, counted
+from dataflow.execute.outline.wording import between
 from dataflow.graph.node import walk
 from dataflow.order.epoch import EpochOrder
 from dataflow.order.slices import units_of
 from dataflow.order.stream import Stream
+from dataflow.wording import counted
 
 __all__ = ["LongFragments", "WindowFacts", "windows_of"]
 
@@ -28,7 +29,7 @@ class LongFragments:
 
     def line(self, fate: str) -> str:
         """Both, and what becomes of the slices."""
-        return f"{counted(self.fragments, 'fragment')} longer than the window: {self.slices:,} slices, {fate}"
+        return f"{counted(self.fragments, 'fragment')} longer than the window: {counted(self.slices, 'slice')}, {fate}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["between", "counted", "megabytes"]
+__all__ = ["between", "megabytes"]
 
 
 def between(fewest: int, most: int) -> str:
     """A number, or the two between which it lies."""
     return f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
-
-
-def counted(number: int, what: str) -> str:
-    """So many of a thing whose plural is regular."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def megabytes(count: float) -> str:

@@ -70,7 +70,17 @@ def has_nulls(array: Column) -> bool:
         return True
     if isinstance(array.type, pa.FixedShapeTensorType):
         return has_nulls(array.storage)
-    return pa.types.is_fixed_size_list(array.type) and has_nulls(array.flatten())
+    return pt.is_fixed_size_list(array.type) and has_nulls(_elements(array))
+
+
+def _elements(array: Column) -> Column:
+    """The elements of fixed-size lists of which none is null.
+
+    `flatten` takes 150 us for a row group of 2 MB, a thirtieth of the time to decode it.
+    """
+    values, size = array.values, array.type.list_size
+    first, count = array.offset * size, len(array) * size
+    return values if len(values) == count else values.slice(first, count)
 
 
 def to_arrow(array: npt.ArrayLike, kind: pa.DataType | None = None) -> pa.Array[Any]:
@@ -136,8 +146,7 @@ def _dense(array: Column) -> AnyArray:
             result = result.transpose(*axes, *range(len(axes), result.ndim))
         return result
     if pt.is_fixed_size_list(kind):
-        # `flatten` heeds the offset of a slice; `values` does not.
-        flat = _dense(array.flatten())
+        flat = _dense(_elements(array))
         return flat.reshape(rows, kind.list_size, *flat.shape[1:])
     if pt.is_boolean(kind):
         return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)

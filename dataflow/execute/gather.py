@@ -100,9 +100,11 @@ class Gather:
                 done = 0
                 for chunk, at in streams.read(self.group.indexes[span.leaf], self.group.schema, span):
                     done += self._put(span, chunk, at, start, done)
+                    nbytes = chunk.batch.nbytes
                     stage.rows += chunk.batch.num_rows
-                    stage.bytes += chunk.batch.nbytes
-                    self._arrow.took(chunk.batch.nbytes)
+                    stage.bytes += nbytes
+                    if self.copies_arrow:
+                        self._arrow.took(nbytes)
         except DataError as error:
             if not tolerant:
                 raise

@@ -31,8 +31,11 @@ Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only wh
 # once, when all that is decoded comes from fresh pages; memory was 40 MB, 250 MB and 1.3 GB.
 SLICE_BYTES = 2 << 20
 SLICE_BYTES_PER_COLUMN = 16 << 10
-# What the buffers of all columns of a streamed row group take together.
+# What the buffers of all columns of a streamed row group take together, and one of them at most.
 BUFFERS_BYTES = 32 << 20
+BUFFER_BYTES = 256 << 10
+# Of a streamed column of text: its dictionary and a page, each of 1 MB and once more as compressed, and a buffer.
+KEPT_BYTES = 3 << 20
 FOOTERS_BYTES = 64 << 20
 # A file up to this size is read whole: to ask for its footer and for each of its columns takes longer.
 SMALL_FILE_BYTES = 256 << 10
@@ -63,7 +66,7 @@ class Parquet:
 
     @property
     def traits(self) -> Traits:
-        return Traits(row_ranges=False, single_rows=False)
+        return Traits(row_ranges=False, single_rows=False, kept_bytes=KEPT_BYTES)
 
     def scan(self, store: Store, files: Sequence[FileInfo]) -> Scan:
         """See `Connector`; reads the footers only. `offset` is the number of the row group."""
@@ -200,7 +203,7 @@ def _at_once(part: _Part, size: int) -> Iterator[pa.RecordBatch]:
 
 def _stream(part: _Part, size: int) -> Iterator[pa.RecordBatch]:
     """The rows of a row group, `size` at a time or, where that is over 2 GB of nested values, fewer."""
-    with closing(_Reader(part, min(1 << 20, max(1 << 14, BUFFERS_BYTES // len(part.leaves))))) as reader:
+    with closing(_Reader(part, min(BUFFER_BYTES, max(1 << 14, BUFFERS_BYTES // len(part.leaves))))) as reader:
         done = 0
         while True:
             try:

@@ -18,6 +18,7 @@ Read in this order:
     agree.py      what ranks tell each other one batch ahead
     alike.py      whether ranks that meet run one order
     assemble.py   rows of lanes side by side: one rank's batch
+    budget.py     how much memory what is for, and how far to work ahead
     running.py    threads and memory while a loader is iterated
     iteration.py  one `for`: the batches of one epoch
     position.py   where a loader stands, and where it stood before the last batches

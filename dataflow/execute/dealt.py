@@ -6,7 +6,7 @@ assembly all ranks tell each other what their lanes can give, so that every rank
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -16,14 +16,15 @@ from connectors.contract import Json
 from dataflow.errors import DataError, InternalError, PlanError, RankError
 from dataflow.execute.agree import Ranks, Word, lanes_of
 from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
-from dataflow.execute.feed import ALL_ROWS, LaneFeed, Mend, ReadAhead, Segment
+from dataflow.execute.feed import ALL_ROWS, LaneFeed, LanePlace, Mend, ReadAhead, Segment
 from dataflow.execute.job import Bench
-from dataflow.execute.known import Made, Pace
+from dataflow.execute.known import Made
 from dataflow.execute.open_lanes import OpenLanes
-from dataflow.execute.outputs import Cursor, LaneOutputs, first_cap
+from dataflow.execute.outputs import Cursor, LaneOutputs
 from dataflow.execute.remainder import say_left_over
-from dataflow.order.batches import Batching, RankShare, split
-from dataflow.order.deal import Dealt, deal
+from dataflow.execute.setup import Setup
+from dataflow.order.batches import RankShare, split
+from dataflow.order.deal import Dealt, deal, first_cap
 from dataflow.order.epoch import EpochOrder
 from dataflow.order.reach import reach
 from dataflow.wording import counted
@@ -84,15 +85,11 @@ _NO_SHARE = RankShare((), None, None)
 class DealtDriver:
     """Makes the batches of one rank, epoch after epoch, from a place on."""
 
-    def __init__(
-        self, bench: Bench, make_order: Callable[[int], EpochOrder], batching: Batching, rank: int, world: int,
-        pace: Pace, mend: Mend | None, ranks: Ranks,
-    ) -> None:  # fmt: skip
-        self._bench, self._make_order, self._batching = bench, make_order, batching
-        self._rank, self._world = rank, world
-        self._mend, self._ranks = mend, ranks
-        self._own = lanes_of(rank, world, batching.lanes)
-        self._ahead = ReadAhead(bench, pace.row_bytes, pace.limit_bytes, pace.ahead_bytes)
+    def __init__(self, setup: Setup, bench: Bench, mend: Mend | None, ranks: Ranks) -> None:
+        self._setup, self._bench, self._mend, self._ranks = setup, bench, mend, ranks
+        self._batching, self._rank, self._world = setup.batching, setup.world.rank, setup.world.size
+        self._own = lanes_of(self._rank, self._world, self._batching.lanes)
+        self._ahead = ReadAhead(bench, setup.budget.pace)
         self._said = False
 
     def run(self, epoch: int, step: int, place: DealtPlace) -> Generator[Made, None, None]:
@@ -106,7 +103,7 @@ class DealtDriver:
             self._ranks.close()
 
     def _run_epoch(self, epoch: int, step: int, place: DealtPlace) -> Iterator[Made]:
-        make = partial(self._outputs, self._make_order(epoch), epoch)
+        make = partial(self._outputs, self._setup.order(epoch), epoch)
         with closing(OpenLanes(make, self._ahead, epoch, self._own)) as lanes:
             lanes.keep(self._reach(range(self._batching.lanes)), place.cursors)
             now = self._settle(lanes, epoch, step, place, None)
@@ -131,10 +128,8 @@ class DealtDriver:
         yield Made(epoch, step, [], ends_epoch=True)
 
     def _outputs(self, order: EpochOrder, epoch: int, lane: int, cursor: Cursor) -> LaneOutputs:
-        passes = self._bench.stream.passes
-        turns = range(epoch * passes, (epoch + 1) * passes)
         stride = self._batching.batch // self._batching.lanes
-        feed = LaneFeed(self._bench, order, turns, lane, cursor.row, ALL_ROWS, stride)
+        feed = LaneFeed(self._bench, order, LanePlace(epoch, lane, cursor.row), ALL_ROWS, stride)
         return LaneOutputs(feed, cursor, self._mend, tolerant=self._bench.tolerant)
 
     def _reach(self, alive: Sequence[int]) -> set[int]:

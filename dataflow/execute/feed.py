@@ -7,16 +7,18 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dataflow.errors import InternalError
+from dataflow.execute.budget import Pace
 from dataflow.execute.job import Bench, WindowJob
 from dataflow.graph.block import Block
 from dataflow.order.epoch import EpochOrder, LaneWindow
 
-__all__ = ["ALL_ROWS", "LaneFeed", "Mend", "Needs", "ReadAhead", "RowQueue", "Segment"]
+__all__ = ["ALL_ROWS", "LaneFeed", "LanePlace", "Mend", "Needs", "ReadAhead", "RowQueue", "Segment"]
 
 Bools = npt.NDArray[np.bool_]
 Mend = Callable[[Block, WindowJob], Block]
@@ -65,29 +67,28 @@ class Needs:
 ALL_ROWS = Needs(0, 1, 1, 1 << 62)
 
 
+class LanePlace(NamedTuple):
+    """A row of a lane in an epoch."""
+
+    epoch: int
+    lane: int
+    row: int
+
+
 class LaneFeed:
     """The windows of one lane that this rank needs, started ahead and handed out block by block.
 
     Windows are started by `ReadAhead`, or by `next_block` when it cannot wait.
 
     Args:
-        row: the lane row from which on rows are wanted.
+        place: the row from which on rows are wanted.
         stride: rows of this lane in a step, to tell which step needs a window first.
     """
 
-    def __init__(
-        self,
-        bench: Bench,
-        order: EpochOrder,
-        turns: Sequence[int],
-        lane: int,
-        row: int,
-        needs: Needs,
-        stride: int,
-    ) -> None:
-        self.bench, self.lane = bench, lane
-        self._order, self._turns, self._needs = order, turns, needs
-        self._row, self._stride = row, max(1, stride)
+    def __init__(self, bench: Bench, order: EpochOrder, place: LanePlace, needs: Needs, stride: int) -> None:
+        self.bench, self.lane = bench, place.lane
+        self._order, self._needs = order, needs
+        self._epoch, self._row, self._stride = place.epoch, place.row, max(1, stride)
         self._windows = self._needed_windows()
         self._next = next(self._windows, None)
         self._jobs: deque[WindowJob] = deque()
@@ -134,10 +135,11 @@ class LaneFeed:
             raise InternalError(f"lane {self.lane} has no further window.")
         window, mask = self._next
         first = max(0, self._row - window.start)
-        epoch, start, stride = self._turns[0], window.start, self._stride
+        first_turn = self._epoch * self.bench.stream.passes
+        start, stride = window.start, self._stride
         job = WindowJob(
-            self.bench, window, self._turns[window.pass_number], mask, first,
-            need=lambda row: (epoch, (start + row) // stride),
+            self.bench, window, first_turn + window.pass_number, mask, first,
+            need=lambda row: (first_turn, (start + row) // stride),
         )  # fmt: skip
         job.start()
         self._jobs.append(job)
@@ -242,14 +244,13 @@ class ReadAhead:
     """Starts windows in the order in which steps need them, as far as count and bytes allow.
 
     Args:
-        row_bytes: estimated decoded bytes of one row.
-        limit_bytes: memory that windows, those being taken included, may hold.
-        ahead_bytes: as much as is worth reading ahead; two windows are always worth it.
+        pace: has the memory that windows, those being taken included, may hold, and as much as is worth reading
+            ahead; two windows are always worth it.
     """
 
-    def __init__(self, bench: Bench, row_bytes: float, limit_bytes: int, ahead_bytes: int) -> None:
-        self._bench, self._row_bytes = bench, row_bytes
-        self._limit_bytes, self._ahead_bytes = limit_bytes, ahead_bytes
+    def __init__(self, bench: Bench, pace: Pace) -> None:
+        self._bench, self._row_bytes = bench, pace.row_bytes
+        self._limit_bytes, self._ahead_bytes = pace.limit_bytes, pace.ahead_bytes
         self._feeds: list[LaneFeed] = []
         self._heap: list[tuple[int, int, int, LaneFeed]] = []
         self._tie = count()

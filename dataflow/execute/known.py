@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 
 from connectors.contract import Json
+from dataflow.errors import InternalError
 from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
-from dataflow.execute.feed import LaneFeed, Mend, Needs, ReadAhead, RowQueue
+from dataflow.execute.feed import LaneFeed, LanePlace, Mend, Needs, ReadAhead, RowQueue
 from dataflow.execute.job import Bench
+from dataflow.execute.setup import Setup
+from dataflow.options import World
 from dataflow.order.batches import RankShare, Steps
-from dataflow.order.epoch import EpochOrder
 
-__all__ = ["KnownDriver", "Made", "Pace"]
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How far to work ahead: steps and bytes assembled together, memory for windows, and bytes read ahead."""
-
-    run_steps: int
-    run_bytes: int
-    row_bytes: float
-    limit_bytes: int
-    ahead_bytes: int
+__all__ = ["KnownDriver", "Made"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,34 +33,33 @@ class Made:
 
 
 class _Epoch:
-    """The lanes of one epoch on this rank."""
+    """The lanes of one epoch on this rank, from a step on."""
 
-    def __init__(
-        self,
-        bench: Bench,
-        order: EpochOrder,
-        steps: Steps,
-        epoch: int,
-        step: int,
-        rank: int,
-        world: int,
-        mend: Mend | None,
-    ) -> None:
-        self.number, self.step, self.steps = epoch, step, steps
-        self.rank, self.world = rank, world
-        passes = bench.stream.passes
-        turns = range(epoch * passes, (epoch + 1) * passes)
-        self.first_turn = turns[0]
+    def __init__(self, setup: Setup, bench: Bench, mend: Mend | None, epoch: int, step: int) -> None:
+        self.number, self.step = epoch, step
+        self.first_turn = epoch * bench.stream.passes
+        steps, order = _known(setup), setup.order(epoch)
         stride = steps.batching.batch // steps.batching.lanes
         rows = steps.taken(step)
-        self.lanes = {
-            lane: RowQueue(LaneFeed(bench, order, turns, lane, int(rows[lane]), needs, stride), mend)
-            for lane, needs in _needs(steps, step, rank, world).items()
-        }
+
+        def queue(lane: int, needs: Needs) -> RowQueue:
+            place = LanePlace(epoch, lane, int(rows[lane]))
+            return RowQueue(LaneFeed(bench, order, place, needs, stride), mend)
+
+        needed = _needs(steps, step, setup.world)
+        self.lanes = {lane: queue(lane, needs) for lane, needs in needed.items()}
 
 
-def _needs(steps: Steps, step: int, rank: int, world: int) -> dict[int, Needs]:
+def _known(setup: Setup) -> Steps:
+    """The steps of a setup whose lanes have known lengths."""
+    if setup.steps is None:
+        raise InternalError("lengths are not known, and the driver needs them.")
+    return setup.steps
+
+
+def _needs(steps: Steps, step: int, here: World) -> dict[int, Needs]:
     """Which rows of which lanes a rank delivers from `step` to the end of the epoch."""
+    rank, world = here.rank, here.size
     regular = min(steps.regular, steps.count)
     extra: dict[int, list[tuple[int, int]]] = {}
     for late in range(max(step, regular), steps.count):
@@ -91,21 +81,11 @@ class KnownDriver:
         until: an epoch that is not read ahead, because another driver makes it; None where none is.
     """
 
-    def __init__(
-        self,
-        bench: Bench,
-        make_order: Callable[[int], EpochOrder],
-        steps: Steps,
-        rank: int,
-        world: int,
-        pace: Pace,
-        mend: Mend | None,
-        until: int | None,
-    ) -> None:
-        self._mend, self._until = mend, until
-        self._bench, self._make_order, self._steps = bench, make_order, steps
-        self._rank, self._world, self._pace = rank, world, pace
-        self._ahead = ReadAhead(bench, pace.row_bytes, pace.limit_bytes, pace.ahead_bytes)
+    def __init__(self, setup: Setup, bench: Bench, mend: Mend | None, until: int | None) -> None:
+        self._setup, self._bench, self._mend, self._until = setup, bench, mend, until
+        self._steps, self._pace = _known(setup), setup.budget.pace
+        self._rank, self._world = setup.world.rank, setup.world.size
+        self._ahead = ReadAhead(bench, self._pace)
         self._epochs: list[_Epoch] = []
         self._step_bytes = 0.0
 
@@ -127,8 +107,7 @@ class KnownDriver:
             self._epochs.clear()
 
     def _open(self, epoch: int, step: int) -> None:
-        order = self._make_order(epoch)
-        opened = _Epoch(self._bench, order, self._steps, epoch, step, self._rank, self._world, self._mend)
+        opened = _Epoch(self._setup, self._bench, self._mend, epoch, step)
         self._epochs.append(opened)
         self._ahead.add(epoch, [lane.feed for lane in opened.lanes.values()])
 

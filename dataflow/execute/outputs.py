@@ -13,12 +13,7 @@ from dataflow.execute.feed import LaneFeed, Mend, Segment
 from dataflow.graph.block import BadSample, Block
 from dataflow.wording import counted
 
-__all__ = ["Cursor", "LaneOutputs", "first_cap"]
-
-
-def first_cap(batch: int, lanes: int) -> int:
-    """Rows that a lane offers to the deal at first: a fair share of four batches."""
-    return max(1, 4 * batch // lanes)
+__all__ = ["Cursor", "LaneOutputs"]
 
 
 @dataclass(frozen=True, slots=True)

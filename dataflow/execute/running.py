@@ -72,8 +72,8 @@ class Running:
         plan = setup.plan
         remote = any(not source.index.store.is_local for source in plan.sources)
         self._pools = ThreadPools(setup.options.threads, remote=remote)
-        self._streams = OpenStreams(setup.slice_bytes, limit=2 * setup.batching.lanes + 2)
-        self._memory = BufferPool(setup.pace.limit_bytes)
+        self._streams = OpenStreams(setup.budget.slice_bytes, limit=2 * setup.batching.lanes + 2)
+        self._memory = BufferPool(setup.budget.pace.limit_bytes)
         self._mended = Mended(plan.stream)
         self._ranks: Ranks | None = None
         if setup.steps is None:
@@ -86,10 +86,11 @@ class Running:
         _OPEN.add(self)
 
     def _bench(self) -> Bench:
-        setup, plan, options = self.setup, self.setup.plan, self.setup.options
+        plan, options, budget = self.setup.plan, self.setup.options, self.setup.budget
         return Bench(
             program=plan.program, stream=plan.stream, seed=plan.seed, pools=self._pools,
-            operators=Operators(self._pools, setup.output_bytes), arrow=ArrowUse(setup.reader_bytes, setup.room_bytes),
+            operators=Operators(self._pools, budget.output_bytes),
+            arrow=ArrowUse(budget.reader_bytes, budget.room_bytes),
             arranging=OneByOne(self._pools.compute),
             memory=self._memory, streams=self._streams, meters=self._meters,
             range_rows=max(1, min(1024, int(_RANGE_BYTES / max(plan.row_bytes, plan.delivered_bytes)))),
@@ -99,12 +100,10 @@ class Running:
     def _driver(self, place: Place, until: int | None) -> Generator[Made, None, None]:
         setup, bench = self.setup, self._bench()
         mend = Replacer(bench, self._mended.note) if setup.options.errors.on_error == "replace" else None
-        rank, world = setup.world.rank, setup.world.size
         if setup.steps is not None:
-            known = KnownDriver(bench, setup.order, setup.steps, rank, world, setup.pace, mend, until)
-            return known.run(place.epoch, place.step)
+            return KnownDriver(setup, bench, mend, until).run(place.epoch, place.step)
         assert self._ranks is not None
-        dealt = DealtDriver(bench, setup.order, setup.batching, rank, world, setup.pace, mend, self._ranks)
+        dealt = DealtDriver(setup, bench, mend, self._ranks)
         lanes = setup.batching.lanes
         at = DealtPlace.start(lanes) if place.after is None else DealtPlace.from_state(place.after, lanes)
         return dealt.run(place.epoch, place.step, at)

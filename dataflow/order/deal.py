@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dataflow.errors import InternalError
 
-__all__ = ["Deal", "Dealt", "Stopped", "deal", "share"]
+__all__ = ["Deal", "Dealt", "Stopped", "deal", "first_cap", "share"]
 
 Int64s = npt.NDArray[np.int64]
 
@@ -94,3 +94,8 @@ def share(size: int, rank: int, world: int) -> tuple[int, int]:
     """The part start..stop of `size` rows that `rank` takes: equal within one row, the first ranks longer."""
     whole, longer = divmod(size, world)
     return rank * whole + min(rank, longer), (rank + 1) * whole + min(rank + 1, longer)
+
+
+def first_cap(batch: int, lanes: int) -> int:
+    """Rows that a lane offers to the deal at first: a fair share of four batches."""
+    return max(1, 4 * batch // lanes)

@@ -45,7 +45,7 @@ def test_a_batch_that_was_taken_is_not_held_while_the_next_one_is_made(
         return assemble(*args)
 
     monkeypatch.setattr(dealt, "assemble", watched)
-    driver = DealtDriver(bench, setup.order, setup.batching, 0, 1, setup.pace, None, Alone())
+    driver = DealtDriver(setup, bench, None, Alone())
     with closing(driver.run(0, 0, DealtPlace.start(2))) as running:
         for _ in range(3):
             made = next(running)

@@ -161,6 +161,6 @@ def test_only_columns_that_stay_arrow_take_memory_to_be_brought_into_order() -> 
     found = []
     for pipe in (numbers, texts):
         with pipe.loader(output="numpy", memory_limit="32MB", threads=1) as loader:
-            found.append(loader._course.now.arranging_bytes)
+            found.append(loader._course.now.budget.arranging_bytes)
     assert found[0] == 0
     assert 500 * 1000 <= found[1] < 500 * 1100

@@ -544,7 +544,7 @@ def test_new_files_that_do_not_fit_in_memory_are_an_error_at_once_and_the_loader
 
     def loader_of(lanes: int) -> Loader[Any]:
         rows = flow.read(tmp_path / "d").shuffle(1000)
-        return rows.batch(8, lanes=lanes).loader(output="numpy", memory_limit="8MB", threads=1)
+        return rows.batch(8, lanes=lanes).loader(output="numpy", memory_limit="12MB", threads=1)
 
     put("b.parquet", 160)
     with loader_of(8) as loader:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dataflow.execute.agree import Offer
-from dataflow.execute.feed import ALL_ROWS, LaneFeed
+from dataflow.execute.feed import ALL_ROWS, LaneFeed, LanePlace
 from dataflow.execute.open_lanes import OpenLanes
 from dataflow.execute.outputs import Cursor
 
@@ -119,7 +119,7 @@ def test_a_lane_that_was_let_go_has_nothing_to_be_read_ahead() -> None:
     order: Any = SimpleNamespace(windows=lambda lane, row: iter([window, window]))
     # Starting a window would need a bench.
     bench: Any = None
-    feed = LaneFeed(bench, order, range(1), 0, 0, ALL_ROWS, 1)
+    feed = LaneFeed(bench, order, LanePlace(0, 0, 0), ALL_ROWS, 1)
     feed.cancel()
     assert (feed.next_step, feed.next_rows) == (None, 0)
     assert feed.next_block() is None

@@ -18,7 +18,7 @@ from recipes import CHANGING, KEEPING, Recipe, delivered, fragments, loaders, re
 import dataflow as flow
 from dataflow.errors import PlanError
 from dataflow.execute.outline import memory
-from dataflow.execute.setup import make_setup, resident
+from dataflow.execute.setup import make_setup
 from dataflow.options import LoaderOptions, World
 
 # ---- lane reads
@@ -203,9 +203,13 @@ def test_memory_is_what_a_loader_is_checked_for(case: tuple[Recipe, int]) -> Non
     found = pipe.outline(world_size=world).memory
     assert found is not None
     options = LoaderOptions(memory_limit=found.default_memory_limit, threads=found.default_threads)
-    need = resident(make_setup(pipe.node, recipe.seed, options, World(size=world)))
-    assert (found.lanes, found.window_rows, found.row_bytes) == (need.lanes, need.window_rows, need.row_bytes)
-    assert (found.overhead_bytes, found.resident_bytes) == (need.overhead_bytes, round(need.bytes))
+    need = make_setup(pipe.node, recipe.seed, options, World(size=world)).budget
+    assert (found.lanes, found.window_rows, found.row_bytes) == (
+        need.lanes_here,
+        need.window_rows,
+        need.plan.row_bytes,
+    )
+    assert (found.overhead_bytes, found.resident_bytes) == (need.beside_bytes, round(need.resident_bytes))
 
 
 def test_what_does_not_fit_by_default_has_the_figures_of_the_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dataflow.execute.budget import Budget
 from dataflow.execute.compile import Plan
 from dataflow.execute.outline.wording import megabytes
 from dataflow.execute.pools import available_cores
-from dataflow.execute.setup import resident, sized
 from dataflow.options import LoaderOptions, World, default_memory_limit
 from dataflow.order.batches import Batching
 from dataflow.wording import counted
@@ -44,13 +44,13 @@ class MemoryFacts:
 def memory_of(plan: Plan, batching: Batching, world: World) -> MemoryFacts:
     """What a loader with default options needs."""
     options = LoaderOptions(memory_limit=default_memory_limit(), threads=available_cores())
-    need = resident(sized(plan, batching, None, world, options, {}))
+    need = Budget(plan, batching, world, options)
     return MemoryFacts(
-        lanes=need.lanes,
+        lanes=need.lanes_here,
         window_rows=need.window_rows,
-        row_bytes=need.row_bytes,
-        overhead_bytes=need.overhead_bytes,
-        resident_bytes=round(need.bytes),
+        row_bytes=plan.row_bytes,
+        overhead_bytes=need.beside_bytes,
+        resident_bytes=round(need.resident_bytes),
         default_memory_limit=options.memory_limit,
         default_threads=options.threads,
     )

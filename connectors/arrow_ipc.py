@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -128,7 +127,7 @@ class ArrowIpc:
         if start == stop:
             return
         with reading(info.path, FORMAT):
-            with _lent(opened, info) as source:
+            with _opened(opened.store, info) as source:
                 _check_size(source, info)
                 file = self._files.get(opened.store, info, lambda: _weighed(_file(source, info.path)))
                 if file.packing in ("file", "stream"):
@@ -157,22 +156,20 @@ class ArrowIpc:
             yield Chunk(conform(part, schema, file=path))
 
 
-@contextmanager
-def _lent(opened: Opened, info: FileInfo) -> Iterator[pa.NativeFile]:
-    """A file to read ranges of; the map of a local one is used again for the next fragment."""
-    if not opened.store.is_local:
-        with opened.store.open(info, read_ahead=False) as source:
-            yield source
-        return
-    try:
-        size = Path(info.path).stat().st_size
-    except FileNotFoundError as error:
-        raise ConnectorError(f"{info.path} does not exist.", hint="put it back, or index again") from error
-    # Behind the end of a file that was cut off meanwhile a map has no bytes, which ends the process.
-    if size != info.size:
-        raise _changed(info.path, f"it has {size} bytes, not {info.size}")
-    with opened.readers.lend(info, lambda: opened.store.open(info, memory_map=True)) as source:
-        yield source
+def _opened(store: Store, info: FileInfo) -> pa.NativeFile:
+    """A file to read ranges of. A local one is mapped, and no longer than for a fragment: what was read of it counts as
+    memory of this process as long as it is."""
+    if store.is_local:
+        try:
+            size = Path(info.path).stat().st_size
+        except FileNotFoundError as error:
+            raise ConnectorError(
+                f"{info.path} does not exist.", hint="put it back, or index again"
+            ) from error
+        # Behind the end of a file that was cut off meanwhile a map has no bytes, which ends the process.
+        if size != info.size:
+            raise _changed(info.path, f"it has {size} bytes, not {info.size}")
+    return store.open(info, memory_map=True, read_ahead=False)
 
 
 def _scan(source: pa.NativeFile, info: FileInfo) -> tuple[pa.Schema, tuple[Batch, ...], bool]:

@@ -189,7 +189,8 @@ def _at_once(part: _Part, size: int) -> Iterator[pa.RecordBatch]:
     try:
         if part.is_near and part.whole is None:
             # To open the file once more took a tenth of the time that a row group of 2 MB does.
-            with part.opened.readers.lend(part.info, lambda: _Reader(part)) as reader:
+            key = "parquet", part.opened.store, part.info
+            with part.opened.readers.lend(key, lambda: _Reader(part)) as reader:
                 table = reader.table(part)
         else:
             with closing(_Reader(part)) as reader:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar, cast
 
-from connectors.file_info import FileInfo
+from dataflow.errors import ConnectorError
 
 __all__ = ["Closes", "Readers"]
 
@@ -24,7 +25,7 @@ R = TypeVar("R", bound=Closes)
 
 
 class Readers:
-    """Idle readers of the files of one source, for any number of threads; those longest unused are closed.
+    """Idle readers of files, for any number of threads; those longest unused are closed.
 
     Args:
         most: how many are kept; with 0 each is closed behind its use.
@@ -33,52 +34,64 @@ class Readers:
     def __init__(self, most: int = 0) -> None:
         self._most = most
         self._lock = threading.Lock()
-        # By the order in which they were given back: a reader is for one thread at a time.
-        self._idle: OrderedDict[Closes, FileInfo] = OrderedDict()
-        self._of: dict[FileInfo, list[Closes]] = {}
+        # In the order in which they were given back, and by what they read.
+        self._idle: OrderedDict[Closes, Hashable] = OrderedDict()
+        self._of: dict[Hashable, list[Closes]] = {}
 
     @contextmanager
-    def lend(self, info: FileInfo, make: Callable[[], R]) -> Iterator[R]:
-        """A reader of the file, made where none is idle. One whose use raised is not used again."""
-        reader = cast(R | None, self._taken(info)) or make()
+    def lend(self, key: Hashable, make: Callable[[], R]) -> Iterator[R]:
+        """A reader for one caller at a time, made where none is idle. One whose use raised is not used again.
+
+        Args:
+            key: what it reads and how: the name of the connector, the store and the file.
+        """
+        reader = cast(R | None, self._taken(key)) or self._made(make)
         try:
             yield reader
         except BaseException:
             reader.close()
             raise
-        for unused in self._returned(info, reader):
-            unused.close()
-
-    def _taken(self, info: FileInfo) -> Closes | None:
         with self._lock:
-            idle = self._of.get(info)
-            if not idle:
+            self._idle[reader] = key
+            self._of.setdefault(key, []).append(reader)
+        self._keep(self._most)
+
+    def _taken(self, key: Hashable) -> Closes | None:
+        with self._lock:
+            if key not in self._of:
                 return None
-            reader = idle.pop()
-            del self._idle[reader]
+            reader = self._of[key].pop()
+            self._forget(reader)
             return reader
 
-    def _returned(self, info: FileInfo, reader: Closes) -> list[Closes]:
-        """Keep a reader; those that are too many."""
-        with self._lock:
-            self._idle[reader] = info
-            self._of.setdefault(info, []).append(reader)
-            return self._too_many()
+    def _made(self, make: Callable[[], R]) -> R:
+        try:
+            return make()
+        except ConnectorError as error:
+            if getattr(error.__cause__, "errno", None) not in (errno.EMFILE, errno.ENFILE):
+                raise
+        # Too many files are open, of which the idle ones need not be.
+        self._keep(0)
+        return make()
 
-    def _too_many(self) -> list[Closes]:
-        found = []
-        while len(self._idle) > self._most:
-            reader, info = self._idle.popitem(last=False)
-            self._of[info].remove(reader)
-            if not self._of[info]:
-                del self._of[info]
-            found.append(reader)
-        return found
+    def _keep(self, most: int) -> None:
+        """Close the idle ones that are more than `most`."""
+        unused = []
+        with self._lock:
+            while len(self._idle) > most:
+                reader = next(iter(self._idle))
+                self._of[self._idle[reader]].remove(reader)
+                self._forget(reader)
+                unused.append(reader)
+        for reader in unused:
+            reader.close()
+
+    def _forget(self, reader: Closes) -> None:
+        key = self._idle.pop(reader)
+        if not self._of[key]:
+            del self._of[key]
 
     def close(self) -> None:
         """Close those that are idle, and from now on each behind its use."""
-        with self._lock:
-            self._most = 0
-            unused = self._too_many()
-        for reader in unused:
-            reader.close()
+        self._most = 0
+        self._keep(0)

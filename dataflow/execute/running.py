@@ -38,6 +38,8 @@ from dataflow.graph.block import BadSample
 __all__ = ["Running", "Taken"]
 
 _RANGE_BYTES = 2 << 20
+# A process may often have 1,024 in all.
+_OPEN_FILES = 32
 
 
 class Taken(NamedTuple):
@@ -72,7 +74,9 @@ class Running:
         plan = setup.plan
         remote = any(not source.index.store.is_local for source in plan.sources)
         self._pools = ThreadPools(setup.options.threads, remote=remote)
-        self._streams = OpenStreams(setup.budget.slice_bytes, limit=2 * setup.batching.lanes + 2)
+        self._streams = OpenStreams(
+            setup.budget.slice_bytes, limit=2 * setup.batching.lanes + 2, open_files=_OPEN_FILES
+        )
         self._memory = BufferPool(setup.budget.pace.limit_bytes)
         self._mended = Mended(plan.stream)
         self._ranks: Ranks | None = None

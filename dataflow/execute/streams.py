@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -23,8 +23,6 @@ __all__ = ["Chain", "OpenStreams"]
 
 # Ends that nothing has gone on from: of lanes' last fragments, and of runs that were broken off.
 _MOST_ENDS = 256
-# Open files of one source; a process may often have 1,024.
-_MOST_READERS = 32
 
 
 _Place = tuple[int, tuple[str, ...], int, int]
@@ -43,6 +41,11 @@ class _Paused:
     ahead: Chunk | None
     rest: Iterator[Chunk]
 
+    def close(self) -> None:
+        """Give back what the connector holds; a third party's iterator may hold nothing."""
+        if isinstance(self.rest, Generator):
+            self.rest.close()
+
 
 class OpenStreams:
     """Readers of fragments, paused between two spans; thread-safe.
@@ -50,13 +53,14 @@ class OpenStreams:
     Args:
         slice_bytes: decoded bytes that a reader yields at a time.
         limit: readers kept paused, the longest unused is closed.
+        open_files: local files that stay open for the next fragment, of all sources together.
     """
 
-    def __init__(self, slice_bytes: int, limit: int) -> None:
+    def __init__(self, slice_bytes: int, limit: int, open_files: int = 0) -> None:
         self._slice_bytes, self._limit = slice_bytes, limit
         self._paused: OrderedDict[_Place, _Paused] = OrderedDict()
         self._sources: dict[int, Opened] = {}
-        self._most_readers = _MOST_READERS
+        self._readers = Readers(open_files)
         self._lock = threading.Lock()
 
     def read(self, index: Index, schema: pa.Schema, span: Span) -> Iterator[tuple[Chunk, int]]:
@@ -84,6 +88,8 @@ class OpenStreams:
             yield taken, at
         if reader.row < stop and not index.traits.row_ranges:
             self._pause(index, schema, span, reader)
+        else:
+            reader.close()
 
     def _open(self, index: Index, schema: pa.Schema, span: Span, start: int, stop: int) -> _Paused:
         width = sum(index.row_bytes.get(name, 8.0) for name in schema.names)
@@ -96,9 +102,7 @@ class OpenStreams:
         """The files of a source, with the readers of this run."""
         opened = self._sources.get(id(index))
         if opened is None:
-            with self._lock:
-                mine = replace(index.opened, readers=Readers(self._most_readers))
-                opened = self._sources.setdefault(id(index), mine)
+            opened = self._sources[id(index)] = replace(index.opened, readers=self._readers)
         return opened
 
     def _resume(self, index: Index, schema: pa.Schema, span: Span, rows: int) -> _Paused:
@@ -111,17 +115,22 @@ class OpenStreams:
     def _pause(self, index: Index, schema: pa.Schema, span: Span, reader: _Paused) -> None:
         with self._lock:
             self._paused[_place(index, schema, span.fragment, span.hi)] = reader
-            while len(self._paused) > self._limit:
-                self._paused.popitem(last=False)
+        self._keep(self._limit)
+
+    def _keep(self, most: int) -> None:
+        """Close the paused readers that are more than `most`."""
+        unused = []
+        with self._lock:
+            while len(self._paused) > most:
+                unused.append(self._paused.popitem(last=False)[1])
+        for reader in unused:
+            reader.close()
 
     def close(self) -> None:
-        """Forget all paused readers, and close the files."""
-        with self._lock:
-            self._paused.clear()
-            self._most_readers = 0
-            sources = list(self._sources.values())
-        for opened in sources:
-            opened.readers.close()
+        """Close all paused readers, and the files."""
+        self._limit = 0
+        self._keep(0)
+        self._readers.close()
 
 
 class Chain:

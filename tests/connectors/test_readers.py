@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 
 import pytest
 
-from connectors.file_info import FileInfo
 from connectors.readers import Readers
+from dataflow.errors import ConnectorError
 
-FILE, OTHER = FileInfo("a", 1), FileInfo("b", 1)
+FILE, OTHER = "a file", "another file"
 
 
 class Reader:
@@ -23,8 +24,8 @@ class Reader:
         self.closed = True
 
 
-def lent(readers: Readers, info: FileInfo = FILE) -> Reader:
-    with readers.lend(info, Reader) as reader:
+def lent(readers: Readers, key: str = FILE) -> Reader:
+    with readers.lend(key, Reader) as reader:
         return reader
 
 
@@ -69,6 +70,31 @@ def test_closing_ends_the_idle_ones_at_once_and_those_in_use_when_they_are_given
         assert [idle.closed, used.closed] == [True, False]
     assert [idle.closed, used.closed] == [True, True]
     readers.close()
+
+
+def test_where_too_many_files_are_open_the_idle_ones_are_closed_for_a_new_one() -> None:
+    readers = Readers(4)
+    idle = lent(readers)
+
+    def make() -> Reader:
+        if not idle.closed:
+            raise ConnectorError("it cannot be opened") from OSError(errno.EMFILE, "too many open files")
+        return Reader()
+
+    with readers.lend(OTHER, make) as reader:
+        assert [idle.closed, reader.closed] == [True, False]
+
+
+def test_other_errors_of_opening_a_file_close_nothing() -> None:
+    readers = Readers(4)
+    idle = lent(readers)
+
+    def fail() -> Reader:
+        raise ConnectorError("it cannot be opened") from FileNotFoundError(errno.ENOENT, "no such file")
+
+    with pytest.raises(ConnectorError, match="opened"), readers.lend(OTHER, fail):
+        pass
+    assert not idle.closed
 
 
 def test_threads_never_hold_the_same_reader() -> None:

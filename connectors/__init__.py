@@ -19,8 +19,10 @@ scratch.py    `Scratch`: memory that one read after another uses
 parquet.py    `Parquet`: a fragment is a row group; parquet_footer.py finds them and the columns
 arrow_ipc.py  `ArrowIpc`: Arrow files, Feather and streams, by record batch; arrow_layout.py finds them,
               arrow_rows.py reads some rows and columns of one
-tar.py        `Tar`: WebDataset shards; a fragment is a run of samples
-jsonl.py      `Jsonl`: one JSON object a line; a fragment is a range of lines
+tar.py        `Tar`: WebDataset shards; a fragment is a run of samples. tar_members.py walks the headers, tar_rows.py
+              makes columns of members
+jsonl.py      `Jsonl`: one JSON object a line; a fragment is a range of lines. forward.py decompresses, lines.py cuts
+              at line ends, json_rows.py parses, json_types.py joins the columns of parts
 folder.py     `Folder`: one file a row; a fragment is a slice of the listing
 memory.py     `InMemory`: Arrow data or columns that are in memory already
 dataset.py    `Dataset`: any object with `__len__` and `__getitem__`

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -153,36 +154,53 @@ def _widen_struct(column: Column, target: Kind) -> Column:
             _nulls(len(column), field.type) if place < 0 else _widen(column.field(place), field.type)
         )
     if not fields:
-        valid = column.is_valid().buffers()[1] if column.null_count else None
-        return pa.Array.from_buffers(target, len(column), [valid])
-    mask = column.is_null() if column.null_count else None
-    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+        return pa.Array.from_buffers(target, len(column), [_validity(column)])
+    return pa.StructArray.from_arrays(children, fields=fields, mask=_mask(column))
 
 
 def _widen_list(column: Column, target: Kind) -> Column:
     source = column.type
-    wanted = target.value_type
-    if source.value_type.equals(wanted, check_metadata=True):
-        return column.cast(target)
     if pt.is_fixed_size_list(source):
         size = source.list_size
         values = column.values.slice(column.offset * size, len(column) * size)
-        mask = column.is_null() if column.null_count else None
-        same_form = pa.FixedSizeListArray.from_arrays(_widen(values, wanted), size, mask=mask)
-        return same_form.cast(target)
-    offsets, first, size = _offsets(column)
-    values = _widen(column.values.slice(first, size), wanted)
-    kind = pa.LargeListArray if pt.is_large_list(source) else pa.ListArray
-    mask = column.is_null() if column.null_count else None
-    return kind.from_arrays(offsets, values, mask=mask).cast(target)
+        if pt.is_fixed_size_list(target) and target.list_size == size:
+            # `from_arrays` takes no lists of length 0.
+            children = [_widen(values, target.value_type)]
+            return pa.Array.from_buffers(target, len(column), [_validity(column)], children=children)
+        offsets = pa.array(np.arange(len(column) + 1, dtype=np.int64) * size)
+    else:
+        offsets, first, length = _offsets(column)
+        values = column.values.slice(first, length)
+    return _lists(offsets, _widen(values, target.value_type), _mask(column), target)
+
+
+def _lists(offsets: Column, values: Column, mask: Column | None, target: Kind) -> Column:
+    """Lists of `values`, which have their type already.
+
+    They are not cast as a whole: pyarrow's cast of list<struct<x: null>>, even to itself, makes an invalid array.
+    """
+    if pt.is_fixed_size_list(target):
+        kind = pa.large_list(target.value_field)
+        return pa.LargeListArray.from_arrays(offsets.cast(pa.int64()), values, type=kind, mask=mask).cast(target)
+    if pt.is_large_list(target):
+        return pa.LargeListArray.from_arrays(offsets.cast(pa.int64()), values, type=target, mask=mask)
+    return pa.ListArray.from_arrays(offsets.cast(pa.int32()), values, type=target, mask=mask)
 
 
 def _widen_map(column: Column, target: Kind) -> Column:
     offsets, first, size = _offsets(column)
     keys = _widen(column.keys.slice(first, size), target.key_type)
     items = _widen(column.items.slice(first, size), target.item_type)
-    mask = column.is_null() if column.null_count else None
-    return pa.MapArray.from_arrays(offsets, keys, items, mask=mask).cast(target)
+    return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=_mask(column))
+
+
+def _mask(column: Column) -> Column | None:
+    return column.is_null() if column.null_count else None
+
+
+def _validity(column: Column) -> pa.Buffer | None:
+    """The bits of the rows that are not null, the first row's first; None where no row is null."""
+    return column.is_valid().buffers()[1] if column.null_count else None
 
 
 def _offsets(column: Column) -> tuple[Column, int, int]:

@@ -283,7 +283,7 @@ class Pipeline(PipelineBase):
         options = LoaderOptions(
             memory_limit=default_memory_limit() if limit is None else limit,
             threads=available_cores() if threads is None else threads,
-            prefetch=128 if prefetch is None else prefetch,
+            prefetch=LoaderOptions.prefetch if prefetch is None else prefetch,
             ids=ids,
             errors=ErrorPolicy(
                 on_error=on_error,

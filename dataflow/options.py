@@ -61,7 +61,7 @@ class LoaderOptions:
 
     memory_limit: int
     threads: int
-    prefetch: int = 16
+    prefetch: int = 128
     ids: bool = False
     errors: ErrorPolicy = ErrorPolicy()
     trace: Path | None = None

@@ -136,3 +136,22 @@ def test_every_dependency_that_is_tested_is_pinned_within_its_bounds() -> None:
     unpinned = [str(r) for r in wanted if pins.get(canonicalize_name(r.name), "0") not in r.specifier]
     assert unpinned == []
     assert pins["torch"] == "2.13.0"
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "connectors",
+        "dataflow/cli",
+        "dataflow/execute",
+        "dataflow/graph",
+        "dataflow/index",
+        "dataflow/order",
+        "loaders",
+        "bench",
+    ],
+)
+def test_the_map_of_a_folder_names_each_of_its_files(folder: str) -> None:
+    files = {file.name for file in (ROOT / folder).glob("*.py")} - {"__init__.py"}
+    said = (ROOT / folder / "__init__.py").read_text()
+    assert sorted(name for name in files if name not in said) == []

@@ -3,13 +3,20 @@
 Read in this order:
 
     compile.py    a pipeline becomes a Plan: sources, stream, operators, batch
+    setup.py      what a loader runs with, from a plan and options
+    budget.py     how much memory what is for, and how far to work ahead
     selection.py  which rows a filter keeps, found in one pass beforehand
     passes.py     what passes have found, kept as long as the pipeline
     sample.py     rows in file order, on the caller's own thread
     ask.py        questions that run a pipeline: how many rows, which row, how well mixed
     program.py    the operators below `batch`, as one function of a range of a window
+    dense.py      which columns are NumPy memory; all others stay Arrow
+    streams.py    reading fragments piece by piece; files and decoders that stay open
+    places.py     where the rows of a window go
     gather.py     reading a window: spans of fragments, scattered into delivery order
     job.py        one window on its way: read, then operated on
+    one_by_one.py tasks that take much memory each, one at a time
+    operate.py    operators ahead of the batches: ranges of windows by need
     feed.py       one lane: its windows, read ahead, as a queue of rows
     known.py      the driver where lengths are known: batches by arithmetic
     outputs.py    one lane behind row-changing operators, as a queue from a cursor on
@@ -18,7 +25,7 @@ Read in this order:
     agree.py      what ranks tell each other one batch ahead
     alike.py      whether ranks that meet run one order
     assemble.py   rows of lanes side by side: one rank's batch
-    budget.py     how much memory what is for, and how far to work ahead
+    ahead.py      the thread that works ahead of the training loop
     running.py    threads and memory while a loader is iterated
     iteration.py  one `for`: the batches of one epoch
     position.py   where a loader stands, and where it stood before the last batches
@@ -27,12 +34,15 @@ Read in this order:
     state.py      what a state holds, and how those of ranks become one
     shape.py      what shapes the order, and in what that of a state differs
     pools.py      threads: one pool for reading, one for computing
-    buffers.py    reused memory, and the budget that bounds it
+    buffers.py    reused memory for windows and batches
+    arrow_use.py  the memory that Arrow takes beside them
     replace.py    bad rows: another row of the window in their place
     mended.py     bad rows that were replaced, until their batch is delivered
     quarantine.py the file that lists bad rows
     row_names.py  the file and the row in it of a sample id
     metrics.py    counters of every stage
+    advice.py     what they say about the bottleneck
+    report.py     both as a table
     trace.py      spans of every stage on one timeline
     remainder.py  the line in the log about rows that are left out
     outline/      what `explain` says beside the steps

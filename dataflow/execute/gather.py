@@ -22,7 +22,8 @@ import pyarrow as pa
 from connectors.contract import Chunk
 from connectors.tensors import has_nulls, to_arrow, to_numpy
 from dataflow.errors import DataError
-from dataflow.execute.buffers import ArrowUse, BufferPool
+from dataflow.execute.arrow_use import ArrowUse
+from dataflow.execute.buffers import BufferPool
 from dataflow.execute.dense import dense_shape
 from dataflow.execute.metrics import Meters
 from dataflow.execute.places import Places, places_of

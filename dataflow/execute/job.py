@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dataflow.errors import DataError
-from dataflow.execute.buffers import ArrowUse, BufferPool
+from dataflow.execute.arrow_use import ArrowUse
+from dataflow.execute.buffers import BufferPool
 from dataflow.execute.gather import Gather, gathers_of
 from dataflow.execute.metrics import Meters
 from dataflow.execute.one_by_one import OneByOne

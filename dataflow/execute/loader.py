@@ -17,12 +17,13 @@ import pyarrow as pa
 
 from connectors.contract import Json
 from dataflow.errors import InternalError, LoaderClosed, PlanError
+from dataflow.execute.advice import advice
 from dataflow.execute.agree import Gathers
 from dataflow.execute.assemble import HostBatch
 from dataflow.execute.course import Course, resume
 from dataflow.execute.dealt import DealtPlace
 from dataflow.execute.iteration import EpochIterator, check_process
-from dataflow.execute.metrics import Meters, advice
+from dataflow.execute.metrics import Meters
 from dataflow.execute.position import Place, Position
 from dataflow.execute.quarantine import Quarantine
 from dataflow.execute.remainder import say_left_out

@@ -18,8 +18,9 @@ import pyarrow as pa
 from connectors.contract import Json
 from dataflow.execute.agree import Alone, Gathers, Ranks, Together
 from dataflow.execute.ahead import Ahead
+from dataflow.execute.arrow_use import ArrowUse
 from dataflow.execute.assemble import HostBatch
-from dataflow.execute.buffers import ArrowUse, BufferPool
+from dataflow.execute.buffers import BufferPool
 from dataflow.execute.dealt import DealtDriver, DealtPlace
 from dataflow.execute.job import Bench
 from dataflow.execute.known import KnownDriver, Made

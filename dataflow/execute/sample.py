@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from dataflow.execute.buffers import ArrowUse, BufferPool
+from dataflow.execute.arrow_use import ArrowUse
+from dataflow.execute.buffers import BufferPool
 from dataflow.execute.gather import gathers_of
 from dataflow.execute.metrics import Meters
 from dataflow.execute.program import Program, Turned, compile_program

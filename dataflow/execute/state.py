@@ -71,6 +71,10 @@ def _refuse_place(state: Mapping[str, Json]) -> None:
         value = state[name]
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise PlanError(f"the state has {name}={value!r}.", hint="pass what state_dict() returned")
+    for name, kind, inside in (("windows", list, int), ("sources", list, dict), ("shape", dict, str)):
+        value = state[name]
+        if not isinstance(value, kind) or not all(isinstance(one, inside) for one in value):
+            raise PlanError(f"the state has {name}={value!r}.", hint="pass what state_dict() returned")
 
 
 def check_place(state: Mapping[str, Json], steps: int) -> None:

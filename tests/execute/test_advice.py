@@ -9,7 +9,8 @@ import pytest
 from recipes import Recipe, loaders
 
 from dataflow.execute import metrics
-from dataflow.execute.metrics import Meters, advice
+from dataflow.execute.advice import advice
+from dataflow.execute.metrics import Meters
 
 ELAPSED_S = 10.0
 THREADS = 2

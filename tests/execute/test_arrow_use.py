@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dataflow.execute import buffers
-from dataflow.execute.buffers import ArrowUse
+from dataflow.execute import arrow_use
+from dataflow.execute.arrow_use import ArrowUse
 
 MB = 1 << 20
 
@@ -17,8 +17,8 @@ class Process:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.live, self.kept, self.other, self.released = 0, 0, 100 * MB, 0
-        patch.setattr(buffers, "_anonymous_bytes", lambda: self.live + self.kept + self.other)
-        patch.setattr(buffers, "pa", self)
+        patch.setattr(arrow_use, "_anonymous_bytes", lambda: self.live + self.kept + self.other)
+        patch.setattr(arrow_use, "pa", self)
 
     def total_allocated_bytes(self) -> int:
         return self.live
@@ -91,7 +91,7 @@ def test_without_bounds_and_where_the_system_tells_nothing_nothing_is_given_back
 ) -> None:
     process.kept = 500 * MB
     ArrowUse(0).took(100 * MB)
-    monkeypatch.setattr(buffers, "_anonymous_bytes", lambda: 0)
+    monkeypatch.setattr(arrow_use, "_anonymous_bytes", lambda: 0)
     silent = ArrowUse(0, 64 * MB)
     process.live = 500 * MB
     silent.took(100 * MB)
@@ -99,5 +99,5 @@ def test_without_bounds_and_where_the_system_tells_nothing_nothing_is_given_back
 
 
 def test_a_system_that_does_not_tell_is_no_error(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffers, "_PAGES", tmp_path / "none")
-    assert buffers._anonymous_bytes() == 0
+    monkeypatch.setattr(arrow_use, "_PAGES", tmp_path / "none")
+    assert arrow_use._anonymous_bytes() == 0

@@ -12,8 +12,9 @@ from recipes import Recipe
 
 from dataflow.execute import dealt
 from dataflow.execute.agree import Alone
+from dataflow.execute.arrow_use import ArrowUse
 from dataflow.execute.assemble import assemble
-from dataflow.execute.buffers import ArrowUse, BufferPool
+from dataflow.execute.buffers import BufferPool
 from dataflow.execute.dealt import DealtDriver, DealtPlace
 from dataflow.execute.job import Bench
 from dataflow.execute.metrics import Meters

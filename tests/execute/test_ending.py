@@ -21,7 +21,8 @@ import pytest
 from recipes import Recipe, Row, fragments, loaders
 
 from dataflow.errors import LoaderClosed
-from dataflow.execute.buffers import ArrowUse, BufferPool
+from dataflow.execute.arrow_use import ArrowUse
+from dataflow.execute.buffers import BufferPool
 from dataflow.execute.compile import compile_plan
 from dataflow.execute.job import Bench, WindowJob
 from dataflow.execute.loader import Loader

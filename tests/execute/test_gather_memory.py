@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dataflow as flow
-from dataflow.execute.buffers import ArrowUse, BufferPool
+from dataflow.execute.arrow_use import ArrowUse
+from dataflow.execute.buffers import BufferPool
 from dataflow.execute.gather import gathers_of
 from dataflow.execute.metrics import Meters
 from dataflow.execute.setup import make_setup

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,7 +27,7 @@ from connectors.contract import Chunk, FileInfo, Fragment, Json, Opened, Scan, T
 from connectors.faults import reading
 from connectors.kept import Kept
 from connectors.store import Store
-from dataflow.errors import ConnectorError, DataError
+from dataflow.errors import DataError
 
 __all__ = ["ArrowIpc"]
 
@@ -127,7 +126,8 @@ class ArrowIpc:
         if start == stop:
             return
         with reading(info.path, FORMAT):
-            with _opened(opened.store, info) as source:
+            # Mapped no longer than for a fragment: what was read of a map counts as memory of this process.
+            with opened.store.open(info, memory_map=True, read_ahead=False) as source:
                 _check_size(source, info)
                 file = self._files.get(opened.store, info, lambda: _weighed(_file(source, info.path)))
                 if file.packing in ("file", "stream"):
@@ -154,22 +154,6 @@ class ArrowIpc:
             if not self.trusted:
                 part.validate(full=True)
             yield Chunk(conform(part, schema, file=path))
-
-
-def _opened(store: Store, info: FileInfo) -> pa.NativeFile:
-    """A file to read ranges of. A local one is mapped, and no longer than for a fragment: what was read of it counts as
-    memory of this process as long as it is."""
-    if store.is_local:
-        try:
-            size = Path(info.path).stat().st_size
-        except FileNotFoundError as error:
-            raise ConnectorError(
-                f"{info.path} does not exist.", hint="put it back, or index again"
-            ) from error
-        # Behind the end of a file that was cut off meanwhile a map has no bytes, which ends the process.
-        if size != info.size:
-            raise _changed(info.path, f"it has {size} bytes, not {info.size}")
-    return store.open(info, memory_map=True, read_ahead=False)
 
 
 def _scan(source: pa.NativeFile, info: FileInfo) -> tuple[pa.Schema, tuple[Batch, ...], bool]:

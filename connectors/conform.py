@@ -159,32 +159,40 @@ def _widen_struct(column: Column, target: Kind) -> Column:
 
 
 def _widen_list(column: Column, target: Kind) -> Column:
-    source = column.type
-    if pt.is_fixed_size_list(source):
-        size = source.list_size
-        values = column.values.slice(column.offset * size, len(column) * size)
-        if pt.is_fixed_size_list(target) and target.list_size == size:
-            # `from_arrays` takes no lists of length 0.
-            children = [_widen(values, target.value_type)]
-            return pa.Array.from_buffers(target, len(column), [_validity(column)], children=children)
-        offsets = pa.array(np.arange(len(column) + 1, dtype=np.int64) * size)
-    else:
-        offsets, first, length = _offsets(column)
-        values = column.values.slice(first, length)
-    return _lists(offsets, _widen(values, target.value_type), _mask(column), target)
+    """Lists in another form or of wider values.
 
-
-def _lists(offsets: Column, values: Column, mask: Column | None, target: Kind) -> Column:
-    """Lists of `values`, which have their type already.
-
-    They are not cast as a whole: pyarrow's cast of list<struct<x: null>>, even to itself, makes an invalid array.
+    They are built from their parts: pyarrow's cast of list<struct<x: null>>, even to itself, makes an invalid array.
     """
+    offsets, first, length = _offsets(column)
+    values = _widen(column.values.slice(first, length), target.value_type)
     if pt.is_fixed_size_list(target):
-        kind = pa.large_list(target.value_field)
-        return pa.LargeListArray.from_arrays(offsets.cast(pa.int64()), values, type=kind, mask=mask).cast(target)
-    if pt.is_large_list(target):
-        return pa.LargeListArray.from_arrays(offsets.cast(pa.int64()), values, type=target, mask=mask)
-    return pa.ListArray.from_arrays(offsets.cast(pa.int32()), values, type=target, mask=mask)
+        values = _of_equal_length(column, offsets, values, target.list_size)
+        # `from_arrays` takes no lists of length 0.
+        return pa.Array.from_buffers(target, len(column), [_validity(column)], children=[values])
+    is_large = pt.is_large_list(target)
+    offsets = offsets.cast(pa.int64() if is_large else pa.int32())
+    kind = pa.LargeListArray if is_large else pa.ListArray
+    return kind.from_arrays(offsets, values, type=target, mask=_mask(column))
+
+
+def _of_equal_length(column: Column, offsets: Column, values: Column, size: int) -> Column:
+    """The values with `size` of them for every row, a null one too.
+
+    Raises:
+        ArrowInvalid: a list has another length.
+    """
+    if pt.is_fixed_size_list(column.type) and column.type.list_size == size:
+        return values
+    ends = offsets.to_numpy()
+    lengths = np.diff(ends)
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    wrong = lengths[valid & (lengths != size)]
+    if len(wrong):
+        raise pa.ArrowInvalid(f"a list has {wrong[0]} values, not {size}")
+    if valid.all():
+        return values
+    places = (ends[:-1, None] + np.arange(size)).ravel()
+    return values.take(pa.array(places, mask=np.repeat(~valid, size)))
 
 
 def _widen_map(column: Column, target: Kind) -> Column:
@@ -208,6 +216,10 @@ def _offsets(column: Column) -> tuple[Column, int, int]:
 
     The values of a slice are those of the whole array.
     """
+    if pt.is_fixed_size_list(column.type):
+        size = column.type.list_size
+        offsets = pa.array(np.arange(len(column) + 1, dtype=np.int64) * size)
+        return offsets, column.offset * size, len(column) * size
     offsets = column.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     return pc.subtract(offsets, pa.scalar(first, offsets.type)), first, last - first

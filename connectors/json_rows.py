@@ -118,9 +118,19 @@ def _parse(block: bytes, lines: int, schema: pa.Schema | None, unknown: Unknown)
             raise ValueError("it is not one object")
         if _has_infinity(table) and _LONG_NUMBER.search(_STRING.sub(b"", block)):
             raise ValueError("a number is too large for 64 bits")
-        return table if schema is None or table.schema.equals(schema) else table.cast(schema)
+        return table if schema is None or table.schema.equals(schema) else _cast(table, schema)
     except pa.ArrowNotImplementedError as error:
         raise ValueError(str(error)) from error
+
+
+def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = []
+    for column, field in zip(table.columns, schema, strict=True):
+        if column.null_count and not field.nullable:
+            raise ValueError(f"it has no value for {field.name!r}")
+        # pyarrow's cast of list<struct<x: null>>, even to itself, makes an invalid array.
+        columns.append(column if column.type.equals(field.type) else column.cast(field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _has_infinity(table: pa.Table) -> bool:

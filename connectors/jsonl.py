@@ -120,8 +120,8 @@ class Jsonl:
         lines = _MOST_CELLS // max(1, fields_in(strict))
         with closing(_blocks(opened.store, info, fragment)) as source:
             for offset, block in ((o + at, run) for o, b in source for at, run in runs(b, lambda: lines)):
-                if row < start and row + (lines := count_lines(block)) <= start:
-                    row += lines
+                if row < start and row + (skipped := count_lines(block)) <= start:
+                    row += skipped
                     continue
                 if row >= stop:
                     return

@@ -189,6 +189,7 @@ def _at_once(part: _Part, size: int) -> Iterator[pa.RecordBatch]:
     try:
         if part.is_near and part.whole is None:
             # To open the file once more took a tenth of the time that a row group of 2 MB does.
+            part.opened.store.refuse_changed(part.info)
             key = "parquet", part.opened.store, part.info
             with part.opened.readers.lend(key, lambda: _Reader(part)) as reader:
                 table = reader.table(part)

@@ -17,7 +17,7 @@ from connectors.remote_file import RemoteFile
 from connectors.retry import Retry
 from connectors.stop import stop_of_thread
 from connectors.transient import ShortRead, transient_cause
-from dataflow.errors import ConnectorError, DataflowError
+from dataflow.errors import ConnectorError, DataError, DataflowError
 from dataflow.wording import counted
 
 __all__ = ["Store"]
@@ -51,10 +51,12 @@ class Store:
 
         Raises:
             ConnectorError: the file is missing or cannot be read.
+            DataError: a local file is not as the index has it; of other stores this is seen where a read fails.
         """
         path = file if isinstance(file, str) else file.path
         try:
             if self.is_local:
+                self.refuse_changed(file)
                 # Arrow's files read without the GIL; fsspec's would call back into Python for every read.
                 mapped = memory_map and Path(path).stat().st_size
                 return pa.memory_map(path) if mapped else pa.OSFile(path, "r")
@@ -66,12 +68,31 @@ class Store:
         except DataflowError:
             raise
         except FileNotFoundError as error:
-            raise ConnectorError(f"{path} does not exist.", hint="check the path and the scheme") from error
+            raise _missing(path) from error
         except Exception as error:
             # Stores have exceptions of their own that are no OSError.
             raise ConnectorError(
                 f"{path} cannot be opened: {error}", hint="check the connection and the rights to the store"
             ) from error
+
+    def refuse_changed(self, file: FileInfo | str) -> None:
+        """Ask the local disk whether a file is still as the index has it; other stores are not asked.
+
+        Raises:
+            ConnectorError: it does not exist.
+            DataError: it has another size or time.
+        """
+        if isinstance(file, str) or not self.is_local:
+            return
+        try:
+            now = Path(file.path).stat()
+        except FileNotFoundError as error:
+            raise _missing(file.path) from error
+        difference = file.difference(FileInfo(file.path, now.st_size, now.st_mtime))
+        if difference:
+            raise DataError(
+                f"it has changed since it was indexed: {difference}.", file=file.path, hint="index it again"
+            )
 
     def read(self, file: FileInfo | str, offset: int = 0, length: int | None = None) -> pa.Buffer:
         """Read `length` bytes at `offset` (to the end by default); fewer where the file ends earlier.
@@ -125,3 +146,7 @@ class Store:
             return error
         # A file that was replaced by a shorter one is whole.
         return got if len(got) >= size else ShortRead(f"the store gave {len(got)} of {counted(size, 'byte')}")
+
+
+def _missing(path: str) -> ConnectorError:
+    return ConnectorError(f"{path} does not exist.", hint="check the path and the scheme")

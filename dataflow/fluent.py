@@ -28,7 +28,8 @@ from dataflow.ops.concat import Concat
 from dataflow.ops.drop import Drop
 from dataflow.ops.filter import Condition, Filter
 from dataflow.ops.flat_map import FlatMap
-from dataflow.ops.map import Map, Types
+from dataflow.ops.function_step import Types
+from dataflow.ops.map import Map
 from dataflow.ops.nulls import Nulls
 from dataflow.ops.pad import Pad
 from dataflow.ops.read import FileSource, MemorySource, Read, Url

@@ -110,13 +110,17 @@ class DealtDriver:
             if now.error is not None:
                 raise now.error
             if not self._is_batch(now) and step == 0:
-                raise self._no_batch(epoch, sum(now.counts))
+                left = tuple(lanes.left_bad())
+                yield Made(epoch, step, [], left_bad=left)
+                raise self._no_batch(epoch, sum(now.counts), len(left))
             while self._is_batch(now):
                 batch, failure = self._tried(lanes, now)
                 behind = DealtPlace(now.place.cursors, now.turn)
                 after = self._settle(lanes, epoch, step + 1, behind, failure)
                 assert batch is not None
                 last = after.error is None and not self._is_batch(after)
+                if last:
+                    batch = batch.with_bad((*batch.bad, *lanes.left_bad()))
                 # What is wrong with the next batch is said when that is due: this one is whole.
                 yield Made(epoch, step, [batch], after=after.place.state(), last=last)
                 # By now it was taken: it must not be held while the next one is made.
@@ -236,12 +240,15 @@ class DealtDriver:
 
     # ---- the end of an epoch
 
-    def _no_batch(self, epoch: int, rows: int) -> DataError:
+    def _no_batch(self, epoch: int, rows: int, bad: int) -> DataError:
+        beside = f" beside {counted(bad, 'bad row')} on this rank" if bad else ""
         return DataError(
-            f"epoch {epoch} gives {counted(rows, 'row')}, not one batch of {self._batching.batch}.",
-            hint="use remainder='pad', or a smaller batch"
+            f"epoch {epoch} gives {counted(rows, 'row')}{beside}, not one batch of {self._batching.batch}.",
+            hint="look at the bad rows: quarantine= lists them"
+            if bad
+            else "use remainder='pad', or a smaller batch"
             if rows
-            else "no row is kept, or all of them are bad: look at the filters, and at the quarantine file",
+            else "no row is kept: look at the filters",
         )
 
     def _say_left_out(self, epoch: int, rows: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from typing import Generic, Self, TypeVar
 
@@ -47,6 +48,7 @@ class EpochIterator(Generic[T]):
         self._deliver, self._pass_end, self._give_up = deliver, pass_end, give_up
         self._process = os.getpid()
         self._exhausted = False
+        self._asked = threading.Lock()
         self.closed = False
 
     def close(self) -> None:
@@ -65,6 +67,12 @@ class EpochIterator(Generic[T]):
                 hint="iterate a loader once at a time",
             )
         check_process(self._process)
+        self._running.check_caller()
+        if not self._asked.acquire(blocking=False):
+            raise PlanError(
+                "another thread is waiting for the next batch of this iterator.",
+                hint="take batches on one thread, and hand them to the others",
+            )
         try:
             return self._next()
         except StopIteration:
@@ -74,6 +82,8 @@ class EpochIterator(Generic[T]):
             self.close()
             self._give_up(error)
             raise
+        finally:
+            self._asked.release()
 
     def _next(self) -> T:
         taken = self._running.take()

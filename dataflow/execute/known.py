@@ -12,6 +12,7 @@ from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
 from dataflow.execute.feed import LaneFeed, LanePlace, Mend, Needs, ReadAhead, RowQueue
 from dataflow.execute.job import Bench
 from dataflow.execute.setup import Setup
+from dataflow.graph.block import BadSample
 from dataflow.options import World
 from dataflow.order.batches import RankShare, Steps
 
@@ -30,6 +31,7 @@ class Made:
     after: Mapping[str, Json] | None = (
         None  # what a state keeps behind the last of them, beside epoch and step
     )
+    left_bad: tuple[BadSample, ...] = ()  # bad rows of an epoch that has no batch
 
 
 class _Epoch:

@@ -204,6 +204,8 @@ class Loader(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         self._check_open()
+        if self._running is not None:
+            self._running.check_caller()
         self._stop_iterator()
         if not self._position.settled:
             self._pass_end()
@@ -301,10 +303,9 @@ class Loader(Generic[T]):
             iterator.close()
 
     def _give_up(self, error: BaseException) -> None:
-        """End what runs behind an error; the row whose error it is goes to the quarantine before."""
-        bad = None if self._running is None else self._running.bad_row(error)
-        if bad is not None:
-            self._quarantine.add_last(bad)
+        """End what runs behind an error; the rows that it leaves behind go to the quarantine before."""
+        if self._running is not None:
+            self._quarantine.add_last(self._running.bad_behind(error))
         self._halt()
 
     def _halt(self) -> None:

@@ -31,7 +31,7 @@ class OneByOne:
     def run(self, task: Callable[[], Any], ended: Callable[[Future[Any]], None]) -> None:
         """Run a task behind those handed in before; `ended` is called with its future, as a done-callback.
 
-        Where the pool takes no task the future has its error, and where it was closed the future is cancelled.
+        Where the pool takes no task the future has its error; behind that, or where it was closed, it is cancelled.
         """
         with self._lock:
             self._waiting.append((task, ended))
@@ -56,6 +56,8 @@ class OneByOne:
         except RuntimeError as refused:
             future = Future()
             future.set_exception(refused)
+            # It will take none of the others either.
+            self._closed = True
         future.add_done_callback(lambda done: self._ended(done, ended))
 
     def _ended(self, done: Future[Any], ended: Callable[[Future[Any]], None]) -> None:

@@ -61,6 +61,10 @@ class OpenLanes:
         passed = {lane: outputs.passed_bad() for lane, outputs in self._open.items()}
         return [bad for lane in self._own for bad in passed[lane]]
 
+    def left_bad(self) -> list[BadSample]:
+        """The bad rows of own lanes, which have ended, that no further batch reports."""
+        return [bad for lane in self._own for bad in self._open[lane].left_bad()]
+
     def close(self) -> None:
         """Let go of all lanes; may be called twice."""
         for outputs in self._open.values():

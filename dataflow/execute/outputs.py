@@ -151,6 +151,12 @@ class LaneOutputs:
             )
         self._fetch()
 
+    def left_bad(self) -> list[BadSample]:
+        """The bad rows that have not been reported, in front of the cursor or behind it."""
+        left = [bad for _, bad in self._bad]
+        self._bad.clear()
+        return left
+
     def passed_bad(self) -> list[BadSample]:
         """Bad rows in front of the cursor that have not been reported; at the lane's end it goes behind the last."""
         passed = []

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, Protocol, TypeVar
 
-from connectors.stop import end_waits_at
+from connectors.stop import end_waits_at, stop_of_thread
 
 __all__ = ["Pools", "ThreadPools", "available_cores"]
 
@@ -75,6 +75,11 @@ class ThreadPools:
     @property
     def closed(self) -> bool:
         return self._stop.is_set()
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether the calling thread is one of these."""
+        return stop_of_thread() is self._stop
 
     def plan(self, task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         return self._planner.submit(task, *args, **kwargs)

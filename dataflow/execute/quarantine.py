@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TextIO
 
 from connectors.contract import Json
@@ -45,16 +46,20 @@ class Quarantine:
                 file=file, row=row, hint="mend the data, or allow more with max_errors=",
             ) from bad.error  # fmt: skip
 
-    def add_last(self, bad: BadSample) -> None:
-        """Write down the row whose error is about to end the run, and close the file.
+    def add_last(self, rows: Sequence[BadSample]) -> None:
+        """Write down the rows that the end of a run leaves behind, and close the file.
 
-        Nothing is raised, so that the row's error is what the user sees: it gets a note where writing fails.
+        Nothing is raised, so that what ended the run is what the user sees: a row's error gets a note where writing
+        fails.
         """
-        try:
-            self._write(bad)
-            self.close()
-        except OSError as problem:
-            bad.error.add_note(f"and it could not be written to {self._policy.quarantine}: {problem}")
+        for bad in rows:
+            try:
+                self._write(bad)
+            except OSError as problem:
+                bad.error.add_note(f"and it could not be written to {self._policy.quarantine}: {problem}")
+        if rows:
+            with suppress(OSError):
+                self.close()
 
     def _write(self, bad: BadSample) -> None:
         if self._policy.quarantine is None:

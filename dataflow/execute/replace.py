@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from dataflow.execute.job import Bench, WindowJob
 from dataflow.execute.sample import run_window
 from dataflow.graph.block import BadSample, Block, concat_blocks
 from dataflow.graph.draw import Turn
+from dataflow.ops.shuffle import output_order
 from dataflow.order.philox import draws, key_of
 from dataflow.order.windows import Span, Window, ids
 
@@ -19,6 +21,8 @@ __all__ = ["CANDIDATES", "REPLACED_BY", "Replacer"]
 
 CANDIDATES = 16
 REPLACED_BY = "__replaced_by__"
+
+Int64s = npt.NDArray[np.int64]
 
 
 class Replacer:
@@ -38,14 +42,23 @@ class Replacer:
         if not block.bad:
             return marked
         window = job.window.resolve()
+        if self._bench.program.chunk is not None:
+            return self._mended(marked, job, window)
+        # What came of a window has been permuted: its rows are known by their ids alone.
+        known = ids(self._bench.stream, window).reshape(window.rows, -1)
+        mended = self._mended(_with_origins(marked, known), job, window)
+        return _permuted(mended, self._bench.seed, job.turn)
+
+    def _mended(self, block: Block, job: WindowJob, window: Window) -> Block:
+        """The block with other rows in the place of its bad ones, up to the first that must stay bad."""
         # Once for all that a row became; of a zip, once for each input in which it is bad.
-        bad_rows = {(row, bad.id): bad for bad in reversed(block.bad) for row in [self._row_of(bad, window)]}
+        bad_rows = {(bad.origin, bad.id): bad for bad in reversed(block.bad)}
         for (row, _), bad in sorted(bad_rows.items()):
             # Of a zip, a row is delivered under the id of its first input, whichever was bad.
             self._note(self._first_id(window, row), job.turn, bad)
         rows = {row: bad for (row, _), bad in sorted(bad_rows.items(), reverse=True)}
-        good = marked.take(np.flatnonzero(~self._come_of(block, window, list(rows))))
-        made, left = [good], tuple[BadSample, ...]()
+        good = np.flatnonzero(~np.isin(block.origin, list(rows)))
+        made, left = [replace(block.take(good), bad=())], tuple[BadSample, ...]()
         for row, bad in sorted(rows.items()):
             found = self._replacement(row, bad, job, window)
             if isinstance(found, BadSample):
@@ -53,27 +66,7 @@ class Replacer:
                 break
             made.append(found)
         whole = concat_blocks(made)
-        ordered = whole.take(np.argsort(whole.origin, kind="stable"))
-        return Block(ordered.columns, ordered.ids, ordered.origin, owned=True, bad=left)
-
-    @property
-    def _permuted(self) -> bool:
-        """Whether what came of a window has been permuted, so that its rows are known by their ids alone."""
-        return self._bench.program.chunk is None
-
-    def _row_of(self, bad: BadSample, window: Window) -> int:
-        """The row of the window that a bad one is, or came of."""
-        if not self._permuted:
-            return bad.origin
-        known = ids(self._bench.stream, window).reshape(window.rows, -1)
-        return int(np.flatnonzero((known == bad.id).any(axis=1))[0])
-
-    def _come_of(self, block: Block, window: Window, rows: list[int]) -> npt.NDArray[np.bool_]:
-        """Which rows of a block came of these rows of the window, bool (rows,)."""
-        if not self._permuted:
-            return np.isin(block.origin, rows)
-        gone = [self._first_id(window, row) for row in rows]
-        return np.isin(block.ids if block.ids.ndim == 1 else block.ids[:, 0], gone)
+        return replace(whole.take(np.argsort(whole.origin, kind="stable")), bad=left)
 
     def _first_id(self, window: Window, row: int) -> int:
         return int(ids(self._bench.stream, _single(window, row)).flat[0])
@@ -81,31 +74,72 @@ class Replacer:
     def _replacement(self, bad_row: int, bad: BadSample, job: WindowJob, window: Window) -> Block | BadSample:
         """The outputs of the row that steps in; or the bad row again, with the error that ends the run."""
         key = key_of(self._bench.seed, job.turn, "replace")
+        as_ids = ids(self._bench.stream, _single(window, bad_row)).ravel()
+        tried = {bad_row}  # what a row gives once it gives again
         for candidate in range(CANDIDATES):
             word = int(draws(key, np.array([bad.id]), 1, candidate)[0, 0])
             row = word * window.rows >> 32
-            if row == bad_row:
+            if row in tried:
                 continue
-            stepping_in = _single(window, row)
+            tried.add(row)
             found = run_window(
-                self._bench.program, self._bench.stream, stepping_in, self._bench.turned(job.turn),
-                as_ids=ids(self._bench.stream, _single(window, bad_row)).ravel(),
+                self._bench.program, self._bench.stream, _single(window, row), self._bench.turned(job.turn),
+                as_ids=as_ids,
             )  # fmt: skip
             if found.rows and not found.bad:
                 by = np.full(found.rows, self._first_id(window, row), np.int64)
-                origin = np.full(found.rows, bad_row)
-                return _marked(Block(found.columns, found.ids, origin, owned=True), by)
-        error = DataError(
-            f"sample {bad.id >> 40}:{bad.id & (1 << 40) - 1} is bad, and so are {CANDIDATES} rows of its window "
-            f"that were to take its place. Its own error: {bad.error}",
-            hint="look at the quarantine file: most of this part of the data is bad",
-        )
-        error.__cause__ = bad.error
-        return BadSample(bad_row, bad.id, bad.operator, error)
+                return _marked(replace(found, origin=np.full(found.rows, bad_row), owned=True), by)
+        return BadSample(bad_row, bad.id, bad.operator, _irreplaceable(bad, len(tried) - 1))
+
+
+def _irreplaceable(bad: BadSample, tried: int) -> DataError:
+    """The error of a bad row in whose place none of the `tried` other rows of its window can stand."""
+    if tried:
+        others = f"none of the rows of its window that were tried ({tried}) can take its place"
+        hint = "look at the quarantine file: most of this part of the data is bad"
+    else:
+        others = "no other row of its window was there to take its place"
+        hint = "give shuffle(...) a larger window, or let the loader skip such rows with on_error='skip'"
+    sample = f"{bad.id >> 40}:{bad.id & (1 << 40) - 1}"
+    error = DataError(f"sample {sample} is bad, and {others}. Its own error: {bad.error}", hint=hint)
+    error.__cause__ = bad.error
+    return error
+
+
+def _with_origins(block: Block, known: Int64s) -> Block:
+    """A block of permuted outputs and its bad rows, with the rows of the window that they came of as origins.
+
+    `known` are the ids of the window's rows, int64 (rows, inputs).
+    """
+    first = block.ids if block.ids.ndim == 1 else block.ids[:, 0]
+    came_of = _rows_of(known, np.array([bad.id for bad in block.bad]))
+    bad = tuple(replace(sample, origin=row) for sample, row in zip(block.bad, came_of.tolist(), strict=True))
+    return replace(block, origin=_rows_of(known[:, :1], first), bad=bad)
+
+
+def _rows_of(known: Int64s, wanted: Int64s) -> Int64s:
+    """The rows of a window that have these ids, one for each."""
+    flat = known.ravel()
+    order = np.argsort(flat, kind="stable")
+    rows: Int64s = order[np.searchsorted(flat, wanted, sorter=order)] // known.shape[1]
+    return rows
+
+
+def _permuted(block: Block, seed: int, turn: Turn) -> Block:
+    """A block of outputs by origin in the order in which a shuffle of its window puts them."""
+    if not block.rows:
+        return block
+    flat = block.ids.reshape(block.rows, -1)[:, : block.permuted_by]
+    # What one output became behind the shuffle stays together.
+    places = np.column_stack([block.origin, flat[:, 1:]])
+    _, heads, output = np.unique(places, axis=0, return_index=True, return_inverse=True)
+    rank = np.argsort(output_order(flat[heads], seed, turn))
+    placed = block.take(np.argsort(rank[output], kind="stable"))
+    return replace(placed, origin=np.zeros_like(block.origin))
 
 
 def _marked(block: Block, by: npt.NDArray[np.int64]) -> Block:
-    return Block({**block.columns, REPLACED_BY: by}, block.ids, block.origin, block.owned, block.bad)
+    return replace(block, columns={**block.columns, REPLACED_BY: by})
 
 
 def _single(window: Window, row: int) -> Window:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import atexit
 import weakref
 from collections import deque
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from connectors.contract import Json
+from dataflow.errors import PlanError
 from dataflow.execute.agree import Alone, Gathers, Ranks, Together
 from dataflow.execute.ahead import Ahead
 from dataflow.execute.arrow_use import ArrowUse
@@ -37,6 +38,8 @@ from dataflow.execute.streams import OpenStreams
 from dataflow.graph.block import BadSample
 
 __all__ = ["Running", "Taken"]
+
+T = TypeVar("T")
 
 _RANGE_BYTES = 2 << 20
 # A process may often have 1,024 in all.
@@ -85,6 +88,7 @@ class Running:
             state = {**setup.base_state, **(place.after or DealtPlace.start(setup.batching.lanes).state())}
             self._ranks = Alone() if gathers is None else Together(gathers, setup.world.size, state)
         self._last: list[BadSample] = []
+        self._left_bad: tuple[BadSample, ...] = ()  # behind which no batch follows, because an error does
         self._made: Made | None = None
         self._batches: deque[HostBatch] = deque()
         self._ahead = Ahead(_up_to(until, self._driver(place, until)), self._let_go)
@@ -121,11 +125,10 @@ class Running:
         """
         epoch, step = self.at
         while not self._batches:
-            made = self._ahead.get() if self._ahead.ready else self._waited()
+            made = self._ahead.get() if self._ahead.ready else self._waited_for(self._ahead.get)
             if not made.ends_epoch:
-                self._batches.extend(
-                    made.batches.result() if isinstance(made.batches, Future) else made.batches
-                )
+                self._batches.extend(self._of(made))
+                self._left_bad = made.left_bad
                 # A batch that was delivered is the user's alone.
                 self._made = replace(made, batches=[])
             elif made.epoch == epoch:
@@ -141,13 +144,31 @@ class Running:
         self.at = (epoch + 1, 0) if last else (epoch, step + 1)
         return Taken(batch, epoch, step, self._made.after, last)
 
-    def bad_row(self, error: BaseException) -> BadSample | None:
-        """The bad row that has ended this run with its error; None where something else has."""
-        return next((bad for bad in self._last if bad.error is error), None)
+    def bad_behind(self, error: BaseException) -> list[BadSample]:
+        """The bad rows that no batch reports, because the run has ended: with the error of one, or without a batch."""
+        return [*self._left_bad, *[bad for bad in self._last if bad.error is error][:1]]
 
-    def _waited(self) -> Made:
+    def check_caller(self) -> None:
+        """Refuse a caller that this itself has called: it would wait for itself.
+
+        Raises:
+            PlanError: a function of the pipeline asks its own loader.
+        """
+        if self._pools.runs_here:
+            raise PlanError(
+                "a function of the pipeline iterates the loader that runs it.",
+                hint="iterate another loader, or the same one outside of the pipeline",
+            )
+
+    def _of(self, made: Made) -> list[HostBatch]:
+        """Batches that are made or still in the making."""
+        if not isinstance(made.batches, Future):
+            return made.batches
+        return made.batches.result() if made.batches.done() else self._waited_for(made.batches.result)
+
+    def _waited_for(self, made: Callable[[], T]) -> T:
         with self._meters.waiting("deliver", first=self._made is None):
-            return self._ahead.get()
+            return made()
 
     def _let_go(self) -> None:
         """What the driver's thread does last."""

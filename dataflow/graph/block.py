@@ -38,7 +38,8 @@ class Block:
     nulls, Arrow for all else. `ids` is int64 (rows,), or (rows, k) behind `zip` and `flat_map`. `origin` is
     int64 (rows,), ascending: which row of the window each row came from; two rows of one origin are the
     outputs of one `flat_map` call, in order. `owned` says that the dense columns are writable memory that
-    nobody else will read.
+    nobody else will read. `permuted_by` is 0; of a window whose outputs were permuted, where origins are all 0, it
+    is the number of columns of `ids` by which they were: sub-numbers from further on came later.
     """
 
     columns: Mapping[str, Column]
@@ -46,6 +47,7 @@ class Block:
     origin: Int64s
     owned: bool = False
     bad: tuple[BadSample, ...] = field(default=())
+    permuted_by: int = 0
 
     @property
     def rows(self) -> int:
@@ -110,4 +112,5 @@ def concat_blocks(blocks: Sequence[Block]) -> Block:
         np.concatenate([block.origin for block in blocks]),
         owned=True,
         bad=tuple(bad for block in blocks for bad in block.bad),
+        permuted_by=max(block.permuted_by for block in blocks),
     )

@@ -83,10 +83,19 @@ def fail(operator: str, error: Exception, *, sample_id: int | None = None) -> No
 
 
 def forget_frames(error: BaseException | None) -> None:
-    """Drop the tracebacks of an error that is kept: their frames would keep whole windows in memory."""
-    while error is not None:
-        error.__traceback__ = None
-        error = error.__cause__ or error.__context__
+    """Drop the tracebacks of an error that is kept, and of all that led to it: their frames would keep whole
+    windows in memory."""
+    seen: set[int] = set()
+    links = [error]
+    while links:
+        link = links.pop()
+        if link is None or id(link) in seen:  # causes can go round in a circle
+            continue
+        seen.add(id(link))
+        link.__traceback__ = None
+        links += [link.__cause__, link.__context__]
+        if isinstance(link, BaseExceptionGroup):
+            links += link.exceptions
 
 
 class Stopped(BaseException):

@@ -95,7 +95,7 @@ def infer_type(values: Sequence[object], name: str, operator: str) -> Arrow:
                 return as_arrow(np.zeros((1, *shapes.pop()), dtype)).type
             if {len(shape) for shape in shapes} in ({1}, {2}) and len({shape[1:] for shape in shapes}) == 1:
                 return pa.list_(as_arrow(np.zeros((1, *shapes.pop()[1:]), dtype)).type)
-            raise PlanError(f"shapes {sorted(shapes)} differ")
+            raise ValueError(f"shapes {sorted(shapes)} differ")
         return pa.array(present).type
     except Exception as error:
         # What is returned is the user's, and may fail in any way when it is looked at.

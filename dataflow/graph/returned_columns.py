@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from connectors.tensors import shape_of
 from dataflow.errors import StageError
-from dataflow.graph.block import Column, joined
+from dataflow.graph.block import Column, as_arrow, joined
+from dataflow.graph.function_types import infer_type
 from dataflow.graph.rows import Row, is_list, plain_value
 
-__all__ = ["column_of", "fitting_columns", "misfit"]
+__all__ = ["as_column", "column_of", "fitting_columns", "misfit", "type_of"]
 
 # The stubs of pyarrow know the members of an array or type only when its class is known statically.
 Arrow: TypeAlias = Any
@@ -96,10 +99,11 @@ def _arrow(values: list[object], kind: pa.DataType) -> Arrow:
         for value in values
     ]
     made = pa.array(values, kind)
-    # Of floats Arrow keeps the whole part, and says nothing.
-    if any(map(_is_whole, _leaves(kind))) and _may_have_floats(values):
+    # Of floats Arrow keeps the whole part, or infinity where they are too large, and says nothing.
+    whole = any(map(_is_whole, _leaves(kind))) and _may_have_floats(values)
+    if whole or _infinities(made):
         for value in values:
-            if _has_fraction(value, kind):
+            if _is_cut(value, kind):
                 raise TypeError(f"{value!r} does not fit {kind}")
     return made
 
@@ -116,18 +120,34 @@ def _may_have_floats(values: list[object]) -> bool:
         return True
 
 
-def _has_fraction(value: Any, kind: Arrow) -> bool:
-    """Whether a number stands with a fraction where the type has whole ones."""
+def _is_cut(value: Any, kind: Arrow) -> bool:
+    """Whether a number has a fraction where the type has whole ones, or is finite and too large for its floats."""
     if isinstance(kind, pa.FixedShapeTensorType):
         kind = kind.value_type
     if isinstance(value, list | tuple | np.ndarray):
         inner = kind.value_type if is_list(kind) or pa.types.is_fixed_size_list(kind) else kind
-        return any(_has_fraction(item, inner) for item in value)
+        return any(_is_cut(item, inner) for item in value)
     if _is_whole(kind):
-        return isinstance(value, float | np.floating) and value != np.trunc(value)
+        return isinstance(value, float | np.floating) and bool(value != np.trunc(value))
+    if pa.types.is_floating(kind) and value is not None:
+        with np.errstate(over="ignore"):
+            return math.isfinite(value) and not math.isfinite(np.asarray(value, kind.to_pandas_dtype()))
     if pa.types.is_struct(kind) and isinstance(value, Mapping):
-        return any(_has_fraction(value.get(field.name), field.type) for field in kind)
+        return any(_is_cut(value.get(field.name), field.type) for field in kind)
     return False
+
+
+def _infinities(column: Arrow) -> int:
+    """How many of the floats in a column are infinite, at any depth."""
+    kind = column.type
+    if isinstance(kind, pa.FixedShapeTensorType):
+        return _infinities(column.storage)
+    if pa.types.is_floating(kind):
+        return int(np.count_nonzero(pc.is_inf(column.drop_null()).to_numpy(zero_copy_only=False)))
+    if pa.types.is_struct(kind):
+        return sum(map(_infinities, column.flatten()))
+    nested = is_list(kind) or pa.types.is_fixed_size_list(kind)
+    return _infinities(column.flatten()) if nested else 0
 
 
 def _leaves(kind: Arrow) -> list[Arrow]:
@@ -156,16 +176,68 @@ def _column(values: list[object], kind: pa.DataType) -> Column:
     if not values:
         return np.empty((0, *shape), dtype)
     out: npt.NDArray[np.generic] = np.empty((len(values), *shape), dtype)
-    for place, value in enumerate(values):
-        array = np.asarray(value)
-        if array.shape != shape:
-            raise ValueError(f"a value has shape {array.shape}, not {shape}")
-        if array.dtype.kind not in "biuf":
-            if shape:
-                return _arrow(values, kind)  # a list with nulls inside
-            raise TypeError(f"{value!r} is no {dtype}")
-        out[place] = array
-        lossless = np.can_cast(array.dtype, dtype, "safe") or array.dtype.kind == dtype.kind == "f"
-        if not lossless and not np.array_equal(out[place], array):
-            raise TypeError(f"{value!r} ({array.dtype}) does not fit {dtype}")
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is found below
+        for place, value in enumerate(values):
+            array = np.asarray(value)
+            if array.shape != shape:
+                raise ValueError(f"a value has shape {array.shape}, not {shape}")
+            if array.dtype.kind not in "biuf":
+                if shape:
+                    return _arrow(values, kind)  # a list with nulls inside
+                raise TypeError(f"{value!r} is no {dtype}")
+            out[place] = array
+            lossless = np.can_cast(array.dtype, dtype, "safe") or array.dtype.kind == dtype.kind == "f"
+            if not lossless and not np.array_equal(out[place], array):
+                raise TypeError(f"{value!r} ({array.dtype}) does not fit {dtype}")
+    for place in _infinite_rows(out):
+        array = np.asarray(values[place])
+        if not np.array_equal(np.isinf(array), np.isinf(out[place])):
+            raise TypeError(f"{values[place]!r} ({array.dtype}) is too large for {dtype}")
     return out
+
+
+def _infinite_rows(column: npt.NDArray[Any]) -> list[int]:
+    """The rows in which a float is infinite."""
+    if column.dtype.kind != "f":
+        return []
+    found: list[int] = np.flatnonzero(np.isinf(column).reshape(len(column), -1).any(axis=1)).tolist()
+    return found
+
+
+def type_of(values: Any, name: str, operator: str) -> Arrow:
+    """The type of a whole column that a function returned: an array of NumPy or Arrow, or one value a row.
+
+    Raises:
+        PlanError: the values have no common type.
+    """
+    if isinstance(values, pa.ChunkedArray | pa.Array):
+        return values.type
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        return as_arrow(values).type
+    return infer_type(list(values), name, operator)
+
+
+def as_column(values: Any, kind: pa.DataType) -> Column:
+    """A whole column that a function returned, as one of a type. It is a copy: the function may return the same
+    memory for the next block.
+
+    Raises:
+        TypeError, ValueError, pyarrow.ArrowException: a value does not fit it, or what looking at it raised.
+    """
+    if isinstance(values, pa.ChunkedArray):
+        return _cast(pa.concat_arrays(values.chunks) if values.num_chunks else values.combine_chunks(), kind)
+    if isinstance(values, pa.Array):
+        return _cast(pa.concat_arrays([values]), kind)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        values = values.copy()
+        if shape_of(kind) == (values.dtype, values.shape[1:]):
+            return values
+        return _cast(as_arrow(values), kind)
+    return column_of(list(values), kind)
+
+
+def _cast(column: Arrow, kind: pa.DataType) -> Arrow:
+    made = column.cast(kind)
+    if made.type != column.type and _infinities(made) != _infinities(column):
+        raise ValueError(f"a value is too large for {kind}")
+    return made

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from copy import deepcopy
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,8 @@ __all__ = ["Row", "each_row", "is_list", "listed", "plain_value", "taken"]
 Row = dict[str, object]
 # The stubs of pyarrow know the members of an array or type only when its class is known statically.
 Arrow: TypeAlias = Any
+# What can be changed in place, or may hold such a thing.
+_HOLDERS: Final = (np.ndarray, list, tuple, dict, set, bytearray, memoryview)
 
 
 def each_row(columns: Mapping[str, Column], rows: int) -> Iterator[Row]:
@@ -81,9 +84,24 @@ def plain_value(value: object) -> object:
 
 
 def taken(row: Mapping[str, object]) -> Row:
-    """A row that a function returned, as it is now: the function may change its arrays for the next one."""
-    values = {name: plain_value(value) for name, value in row.items()}
-    return {n: value.copy() if isinstance(value, np.ndarray) else value for n, value in values.items()}
+    """A row that a function returned, as it is now: the function may change what is in it for the next one."""
+    return {name: _taken(plain_value(value)) for name, value in row.items()}
+
+
+def _taken(value: object) -> object:
+    """A value as it is now: what can be changed in place is copied, at any depth."""
+    if isinstance(value, np.ndarray):
+        return deepcopy(value) if value.dtype == object else value.copy()
+    if isinstance(value, list | tuple):
+        # Numbers and text come in long lists: the set of their types takes a twentieth of the time of a call for each.
+        holds = any(issubclass(kind, _HOLDERS) for kind in set(map(type, value)))
+        items = map(_taken, value) if holds else value
+        return tuple(items) if isinstance(value, tuple) else list(items)
+    if isinstance(value, dict):
+        return {key: _taken(item) for key, item in value.items()}
+    if isinstance(value, set):
+        return set(value)
+    return bytes(value) if isinstance(value, bytearray | memoryview) else value
 
 
 def is_list(kind: Arrow) -> bool:

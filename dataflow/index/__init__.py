@@ -9,7 +9,8 @@ scan.py      the parallel scan and its failures
 progress.py  the progress bar, and the warning before a long scan
 schemas.py   one schema for all files
 sizes.py     decoded bytes of one row, from one decoded slice
-cache.py     where cached files lie, locks, atomic writes
+cache.py     where cached files lie, and how they are read and written
+once.py      one process of a node makes what the others wait for
 codec.py     how an index, a file table and a bitmap are laid out in a file
 identity.py  what a saved state keeps of a source, and what a resume compares
 subset.py    an index restricted to, or put behind, the files of an older one

@@ -15,10 +15,11 @@ from connectors.credentials import is_credential
 from connectors.paths import Listing, Url, resolve
 from connectors.registry import choose
 from dataflow.index.build import build_index
-from dataflow.index.cache import Place, cache_folder, key_of, made_once
+from dataflow.index.cache import Place, cache_folder, key_of
 from dataflow.index.changes import is_current
 from dataflow.index.codec import BrokenFile, decode_index, encode_files, encode_index
 from dataflow.index.index import FileTable, Index
+from dataflow.index.once import made_once
 from dataflow.index.progress import Progress
 from dataflow.wording import counted
 

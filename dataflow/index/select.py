@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from connectors.stop import end_waits_at
 from dataflow.errors import InternalError
-from dataflow.index.cache import Place, cache_folder, key_of, made_once
+from dataflow.index.cache import Place, cache_folder, key_of
 from dataflow.index.codec import BrokenFile, decode_bits, encode_bits
 from dataflow.index.index import Index
+from dataflow.index.once import made_once
 from dataflow.index.progress import Progress
 
 __all__ = ["bits"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Self, cast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,50 +12,25 @@ import pyarrow as pa
 from connectors.contract import Json
 from dataflow.errors import PlanError, StageError
 from dataflow.graph.block import BadSample, Block
-from dataflow.graph.calls import bad_row, call_rows, first_id, function_name, sub_number
-from dataflow.graph.columns import check_new_names
+from dataflow.graph.calls import bad_row, call_rows, function_name
 from dataflow.graph.draw import Draw
 from dataflow.graph.function_types import infer_schema
-from dataflow.graph.node import Node, Traits
+from dataflow.graph.node import Traits
 from dataflow.graph.registry import register
 from dataflow.graph.returned_columns import fitting_columns
 from dataflow.graph.rows import Row, taken
-from dataflow.ops.forms import FUNCTION, SCHEMA
-from dataflow.ops.map import Types, declared_schema
+from dataflow.ops.function_step import FunctionStep
 
 __all__ = ["FlatMap"]
 
 
 @register("flat_map")
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FlatMap(Node):
+class FlatMap(FunctionStep):
     """`function` of a row returns any number of rows (dicts), which take its place.
 
     `__id__` gets a second column: the number of the row among those of its call. `schema` as in `map`.
     """
-
-    function: Callable[..., object] = field(metadata={"form": FUNCTION})
-    schema_: Types | None = field(default=None, metadata={"key": "schema", "form": SCHEMA})
-    rng: bool = False
-    draws: str | None = field(default=None, metadata={"key": "key"})
-    resolved: pa.Schema | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        if not callable(self.function):
-            raise PlanError(f"flat_map({self.function!r}) is no function.", hint="give a function of one row")
-        # Types by name and a schema of the same types are one thing, in specs and in explain().
-        object.__setattr__(self, "schema_", declared_schema(self.schema_))
-        if self.declared is not None:
-            check_new_names("flat_map", self.declared.names)
-
-    @property
-    def declared(self) -> pa.Schema | None:
-        """The columns of the rows that come out, as far as they are known."""
-        return self.resolved if self.resolved is not None else declared_schema(self.schema_)
-
-    @property
-    def key(self) -> str | None:
-        return self.draws
 
     @property
     def traits(self) -> Traits:
@@ -64,12 +39,6 @@ class FlatMap(Node):
             kernel=True, keeps_rows=False, many=True, keeps_columns=False, holds_gil=True, random=self.rng,
             reads=None, writes=writes, needs_schema=self.declared is None,
         )  # fmt: skip
-
-    def keyed(self, key: str) -> Self:
-        return replace(self, draws=key)
-
-    def resolved_with(self, schema: pa.Schema) -> Self:
-        return replace(self, resolved=schema)
 
     def order_fact(self) -> Json:
         return function_name(self.function)
@@ -99,17 +68,11 @@ class FlatMap(Node):
         source = np.repeat(np.arange(block.rows), counts)
         sub = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
         ids = np.column_stack([block.ids.reshape(block.rows, -1)[source], sub])
-        return Block(columns, ids, block.origin[source], owned=True, bad=(*block.bad, *bad))
-
-    @property
-    def title(self) -> str:
-        return f"flat_map({function_name(self.function)})"
+        origin = block.origin[source]
+        return replace(block, columns=columns, ids=ids, origin=origin, owned=True, bad=(*block.bad, *bad))
 
     def _call(self, block: Block, draw: Draw) -> tuple[list[list[Row]], list[BadSample]]:
-        extra: Iterable[tuple[object, ...]] = ()
-        if self.rng:
-            rows = range(block.rows)
-            extra = [(draw.generator(first_id(block, row), sub_number(block, row)),) for row in rows]
+        extra = [self.drawn(block, row, draw) for row in range(block.rows)]
         results, bad = call_rows(
             lambda row, *more: self._listed(self.function(row, *more)), block, self.title, extra
         )

@@ -2,93 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Self, cast
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
 from connectors.contract import Json
-from connectors.tensors import shape_of
 from dataflow.errors import PlanError, StageError
 from dataflow.graph.block import BadSample, Block, Column, as_arrow
-from dataflow.graph.calls import (
-    bad_row,
-    call_rows,
-    columns_view,
-    fail,
-    first_id,
-    function_name,
-    sub_number,
-)
-from dataflow.graph.columns import check_new_names
+from dataflow.graph.calls import bad_row, call_rows, columns_view, fail
 from dataflow.graph.draw import Draw
-from dataflow.graph.function_types import check_keys, infer_schema, infer_type, kept_types
-from dataflow.graph.node import Node, Traits
+from dataflow.graph.function_types import check_keys, infer_schema, kept_types
+from dataflow.graph.node import Traits
 from dataflow.graph.registry import register
-from dataflow.graph.returned_columns import column_of, fitting_columns, misfit
+from dataflow.graph.returned_columns import as_column, fitting_columns, misfit, type_of
 from dataflow.graph.rows import Row, plain_value, taken
-from dataflow.ops.cast import data_type
-from dataflow.ops.forms import FUNCTION, SCHEMA
+from dataflow.ops.function_step import FunctionStep
 from dataflow.wording import counted
 
-__all__ = ["Map", "declared_schema"]
-
-Types = Mapping[str, str | pa.DataType] | pa.Schema
-
-
-def declared_schema(types: Types | None) -> pa.Schema | None:
-    """A schema from `schema=`: a pyarrow.Schema, or types by column name; None stays None."""
-    if types is None or isinstance(types, pa.Schema):
-        return types
-    return pa.schema([(name, data_type(kind)) for name, kind in types.items()])
+__all__ = ["Map"]
 
 
 @register("map")
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Map(Node):
+class Map(FunctionStep):
     """The dict that `function` returns replaces the row, or adds to it with `add`.
 
     Per row: the function gets a dict of NumPy scalars, arrays, str and bytes. `batched`: a dict of arrays
     (rows, *shape) and lists, for blocks of `batch_size` rows of a window; it returns columns of that length.
     With `rng` it also gets a numpy.random.Generator of the sample's own (`batched`: of the block's first
     sample).
-
-    `schema` says what is returned; without it, what the first rows of the source give is what all must give.
-    `resolved` is that, set when training starts.
     """
 
-    function: Callable[..., object] = field(metadata={"form": FUNCTION})
     batched: bool = False
     batch_size: int = 1024
     add: bool = False
-    rng: bool = False
-    schema_: Types | None = field(default=None, metadata={"key": "schema", "form": SCHEMA})
-    draws: str | None = field(default=None, metadata={"key": "key"})
-    resolved: pa.Schema | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if not callable(self.function):
-            raise PlanError(f"map({self.function!r}) is no function.", hint="give a function of one row")
+        super().__post_init__()
         if not isinstance(self.batch_size, int) or isinstance(self.batch_size, bool) or self.batch_size < 1:
             raise PlanError(
                 f"map(batch_size={self.batch_size!r}) is no number of rows.", hint="give 1 or more"
             )
-        # Types by name and a schema of the same types are one thing, in specs and in explain().
-        object.__setattr__(self, "schema_", declared_schema(self.schema_))
-        if self.declared is not None:
-            check_new_names("map", self.declared.names)
-
-    @property
-    def declared(self) -> pa.Schema | None:
-        """What the function returns, as far as it is known."""
-        return self.resolved if self.resolved is not None else declared_schema(self.schema_)
-
-    @property
-    def key(self) -> str | None:
-        return self.draws
 
     @property
     def traits(self) -> Traits:
@@ -97,12 +55,6 @@ class Map(Node):
             kernel=True, keeps_columns=self.add, random=self.rng, holds_gil=True, reads=None, writes=writes,
             chunk=self.batch_size if self.batched else None, needs_schema=self.declared is None,
         )  # fmt: skip
-
-    def keyed(self, key: str) -> Self:
-        return replace(self, draws=key)
-
-    def resolved_with(self, schema: pa.Schema) -> Self:
-        return replace(self, resolved=schema)
 
     def order_fact(self) -> Json:
         # Named draws are part of what a sample is; the function itself may change between runs.
@@ -159,12 +111,8 @@ class Map(Node):
         good[[place for group, place in enumerate(called) if group not in misfits]] = True
         return block.without(bad, good), made
 
-    @property
-    def title(self) -> str:
-        return f"map({function_name(self.function)})"
-
     def _call_rows(self, block: Block, draw: Draw) -> tuple[list[object], list[BadSample]]:
-        extra = [(_generator(block, row, draw),) for row in range(block.rows)] if self.rng else []
+        extra = [self.drawn(block, row, draw) for row in range(block.rows)]
         return call_rows(lambda row, *more: self._row(self.function(row, *more)), block, self.title, extra)
 
     def _row(self, result: object) -> object:
@@ -173,9 +121,8 @@ class Map(Node):
         return taken(result)
 
     def _call_block(self, block: Block, draw: Draw) -> dict[str, Column]:
-        extra = (_generator(block, 0, draw),) if self.rng else ()
         try:
-            result = self.function(columns_view(block), *extra)
+            result = self.function(columns_view(block), *self.drawn(block, 0, draw))
         except Exception as error:
             fail(self.title, error)
         if not isinstance(result, Mapping):
@@ -207,16 +154,12 @@ class Map(Node):
                 operator=self.title, hint="return one value a row; use flat_map to change the number of rows",
             )  # fmt: skip
         if field_ is None:
-            return _as_column(values, _type_of(values, name, self.title))
+            return as_column(values, type_of(values, name, self.title))
         try:
-            return _as_column(values, field_.type)
+            return as_column(values, field_.type)
         except Exception as error:
             # What is returned is the user's, and may fail in any way when it is looked at.
             raise misfit(field_, error, self.title) from error
-
-
-def _generator(block: Block, row: int, draw: Draw) -> np.random.Generator:
-    return draw.generator(first_id(block, row), sub_number(block, row))
 
 
 def _added(schema: pa.Schema, made: pa.Schema) -> pa.Schema:
@@ -224,29 +167,6 @@ def _added(schema: pa.Schema, made: pa.Schema) -> pa.Schema:
         place = schema.get_field_index(field_.name)
         schema = schema.append(field_) if place < 0 else schema.set(place, field_)
     return schema
-
-
-def _type_of(values: Any, name: str, operator: str) -> Any:
-    """The type of a whole column that a function returned."""
-    if isinstance(values, pa.ChunkedArray | pa.Array):
-        return values.type
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        return as_arrow(values).type
-    return infer_type(list(values), name, operator)
-
-
-def _as_column(values: Any, kind: pa.DataType) -> Column:
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if isinstance(values, pa.Array):
-        return values.cast(kind)
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        values = values.copy()  # the function may return the same memory for the next block
-        dense = shape_of(kind)
-        if dense is not None and dense == (values.dtype, values.shape[1:]):
-            return values
-        return as_arrow(values).cast(kind)
-    return column_of(list(values), kind)
 
 
 def _wrong_result(operator: str, result: object) -> StageError:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from connectors.contract import Json
 from dataflow.byte_sizes import parse_bytes
 from dataflow.errors import InternalError, PlanError
 from dataflow.graph.block import Block
-from dataflow.graph.draw import Draw
+from dataflow.graph.draw import Draw, Turn
 from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
 from dataflow.order import stream
@@ -20,7 +21,7 @@ from dataflow.order.permute import permutation
 from dataflow.order.philox import key_of
 from dataflow.order.stream import Stream
 
-__all__ = ["OutputShuffle", "Shuffle"]
+__all__ = ["OutputShuffle", "Shuffle", "output_order"]
 
 
 @register("shuffle")
@@ -90,14 +91,19 @@ class OutputShuffle(Node):
         return self.window
 
     def apply(self, block: Block, draw: Draw) -> Block:
-        flat = block.ids.reshape(block.rows, -1)
-        key = key_of(draw.seed, draw.turn, "shuffle.outputs")
-        # The sub-numbers of nested flat_maps make one counter word; 2^20 outputs of one row stay distinct.
-        subs = np.zeros(block.rows, np.int64)
-        for level in range(1, flat.shape[1]):
-            subs = (subs << 20) + flat[:, level]
-        shuffled = block.take(permutation(key, flat[:, 0], subs))
+        ids = block.ids.reshape(block.rows, -1)
+        shuffled = block.take(output_order(ids, draw.seed, draw.turn))
         # The cursor of an output is its place among the window's outputs, so that all count from row 0.
-        return Block(
-            shuffled.columns, shuffled.ids, np.zeros(block.rows, np.int64), owned=True, bad=block.bad
-        )
+        return replace(shuffled, origin=np.zeros_like(block.origin), permuted_by=ids.shape[1])
+
+
+def output_order(ids: npt.NDArray[np.int64], seed: int, turn: Turn) -> npt.NDArray[np.int64]:
+    """The permutation (int64, (rows,)) of what the rows of one window gave.
+
+    `ids` are the sample ids and sub-numbers, int64 (rows, k), in the order of the rows and of the outputs of each.
+    """
+    # The sub-numbers of nested flat_maps make one counter word; 2^20 outputs of one row stay distinct.
+    subs = np.zeros(len(ids), np.int64)
+    for level in range(1, ids.shape[1]):
+        subs = (subs << 20) + ids[:, level]
+    return permutation(key_of(seed, turn, "shuffle.outputs"), ids[:, 0], subs)

@@ -16,19 +16,24 @@ def place_shuffle(node: Node) -> Node:
             serve both.
     """
     made = node.over(*[place_shuffle(feed) for feed in node.inputs])
-    if not made.traits.shuffles or not any(step.traits.many for step in walk(made.input)):
+    if not made.traits.shuffles:
+        return made
+    steps = walk(made.input)
+    many = next((step for step in steps if step.traits.many), None)
+    if many is None:
         return made
     outputs = made.for_outputs()
-    for step in walk(made.input):
+    for step in steps:
         if step.traits.whole_window:
             raise PlanError(
-                f"{made.label()} behind another shuffle of what flat_map gave.", hint="keep the last one"
+                f"{made.label()} behind another shuffle of what {many.label()} gave.",
+                hint="keep the last one",
             )
         # Single rows in any order can be cut into windows of any size.
         if step.traits.shuffles and step.window_size not in ("full", made.window_size):
             raise PlanError(
-                f"{made.label()} behind flat_map permutes what windows of source rows gave, and those are of "
-                f"{step.label()}.",
+                f"{made.label()} behind {many.label()} permutes what windows of source rows gave, and those are "
+                f"of {step.label()}.",
                 hint=f"give both the same window, or keep one of them: shuffle({step.window_size!r})",
             )
     return outputs

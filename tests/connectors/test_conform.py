@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -22,6 +23,8 @@ def one(values: list[Any], source: pa.DataType, target: pa.DataType) -> pa.Array
 
 
 TENSOR = pa.fixed_shape_tensor(pa.int32(), [2])
+# pyarrow's own cast makes invalid arrays of lists of these.
+UNKNOWN = pa.struct([("a", pa.int8()), ("n", pa.null())])
 WIDENINGS: list[tuple[list[Any], pa.DataType, pa.DataType, list[Any]]] = [
     ([None, None], pa.null(), pa.int64(), [None, None]),
     ([None, None], pa.null(), pa.struct([("a", pa.string())]), [None, None]),
@@ -54,6 +57,15 @@ WIDENINGS: list[tuple[list[Any], pa.DataType, pa.DataType, list[Any]]] = [
     ([[1, 2], None], pa.list_(pa.int8(), 2), pa.list_(pa.int32()), [[1, 2], None]),
     ([[1, 2], None], pa.list_(pa.int8()), pa.list_(pa.int32(), 2), [[1, 2], None]),
     ([[None], []], pa.list_(pa.null()), pa.list_(pa.string()), [[None], []]),
+    ([[], None], pa.list_(pa.int8(), 0), pa.list_(pa.int64(), 0), [[], None]),
+    ([[], None], pa.list_(pa.int8(), 0), pa.list_(pa.int8()), [[], None]),
+    ([[], None], pa.list_(pa.int8()), pa.list_(pa.int64(), 0), [[], None]),
+    (
+        [[("k", {"a": 1, "n": None})], None],
+        pa.map_(pa.string(), UNKNOWN),
+        pa.map_(pa.large_string(), UNKNOWN),
+        [[("k", {"a": 1, "n": None})], None],
+    ),
     (
         [{"a": 1}, None],
         pa.struct([("a", pa.int8())]),
@@ -81,6 +93,18 @@ def test_a_narrower_type_is_widened(
     values: list[Any], source: pa.DataType, target: pa.DataType, expected: list[Any]
 ) -> None:
     assert one(values, source, target).to_pylist() == expected
+
+
+@pytest.mark.parametrize("values", [UNKNOWN, pa.struct([("a", pa.int64()), ("n", pa.null())])], ids=str)
+@pytest.mark.parametrize("target", [pa.list_, pa.large_list, lambda values: pa.list_(values, 2)])
+@pytest.mark.parametrize(
+    "source", [pa.list_(pa.field("element", UNKNOWN)), pa.large_list(UNKNOWN), pa.list_(UNKNOWN, 2)], ids=str
+)
+def test_lists_of_structs_whose_field_is_all_null_take_each_form(
+    source: pa.DataType, target: Callable[[pa.DataType], pa.DataType], values: pa.DataType
+) -> None:
+    rows = [[{"a": 1, "n": None}, {"a": 2, "n": None}], None, [None, {"a": 3, "n": None}]]
+    assert one(rows, source, target(values)).to_pylist() == rows
 
 
 def test_a_tensor_and_its_list_take_each_others_place() -> None:

@@ -272,10 +272,21 @@ def test_extra_fields_are_bad_rows_or_left_out_by_policy(tmp_path: Path) -> None
     assert rows(Jsonl(schema=schema, extra="ignore"), info) == [{"a": 1, "b": 2}, {"a": 3, "b": None}]
 
 
+def test_a_column_that_arrow_cannot_cast_to_its_own_type_stands_beside_one_that_is_cast(
+    tmp_path: Path,
+) -> None:
+    unknown = pa.list_(pa.struct([("b", pa.int64()), ("n", pa.null())]))
+    info = save(tmp_path, lines({"a": [{"b": 1, "n": None}, {"b": 2}], "d": "2024-01-02"}))
+    (row,) = rows(Jsonl(schema=pa.schema([("a", unknown), ("d", pa.date32())])), info)
+    assert row == {"a": [{"b": 1, "n": None}, {"b": 2, "n": None}], "d": date(2024, 1, 2)}
+
+
 def test_null_in_a_column_that_must_not_be_null_is_a_bad_row(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
     (chunk,) = chunks(Jsonl(schema=schema), save(tmp_path, lines({"a": 1}, {}, {"a": 3})))
-    assert [row for row, _ in faults(chunk)] == [1]
+    ((row, message),) = faults(chunk)
+    assert row == 1
+    assert "it has no value for 'a'" in message
     assert chunk.batch.column("a").to_pylist() == [1, None, 3]
 
 
@@ -451,6 +462,34 @@ def test_lines_that_have_few_of_many_fields_are_built_in_small_parts(
     found = rows(Jsonl(), info)
     assert [{name: value for name, value in row.items() if value is not None} for row in found] == made
     assert max(built) < 30_000
+
+
+def test_rows_behind_a_start_are_parsed_in_parts_as_large_as_those_behind_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connectors.jsonl, "_BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(connectors.jsonl, "_MOST_CELLS", 40)
+    info = save(tmp_path, lines(*({"a": line} for line in range(1_000, 2_000))), "a.jsonl.gz")
+    scan = Jsonl().scan(STORE, [info])
+    (fragment,) = fragments(scan)
+    parsed: list[int] = []
+
+    def noted(*args: Any) -> Iterator[Part]:
+        for part in parse(*args):
+            parsed.append(part.rows)
+            yield part
+
+    def parts_from(start: int) -> list[int]:
+        parsed.clear()
+        list(Jsonl().read(Opened(STORE, [info], {}), fragment, scan.schema, start, 1_000, 1_000))
+        return list(parsed)
+
+    monkeypatch.setattr("connectors.jsonl.parse", noted)
+    whole, rest = parts_from(0), parts_from(501)
+    assert sum(whole) == 1_000
+    assert max(whole) == 40
+    assert sum(rest) < 499 + 40
+    assert rest == whole[-len(rest) :]
 
 
 def test_names_that_are_data_are_an_error_before_they_fill_the_memory(

@@ -321,7 +321,7 @@ def test_replace_counts_a_row_each_time_it_is_delivered(tmp_path: Path) -> None:
 
 def test_replace_gives_up_where_a_whole_window_is_bad() -> None:
     with _loader(_pipe(range(8, 40), window=8), "replace") as loader:
-        with pytest.raises(DataError, match=r"16 rows of its window") as caught:
+        with pytest.raises(DataError, match=r"rows of its window that were tried \(\d\)") as caught:
             list(loader)
         assert caught.value.hint
         assert caught.value.__cause__ is not None
@@ -334,6 +334,69 @@ def test_replace_behind_row_changing_operators_keeps_going(kind: Kind) -> None:
         assert loader.state_dict()["errors"] == 2
     assert len(_values(found)) == 40 * _copies(kind)
     assert not {3, 21} & set(_values(found))
+
+
+def test_a_row_that_is_alone_in_its_window_is_said_to_be_so() -> None:
+    with (
+        _loader(_pipe([21], window=1), "replace") as loader,
+        pytest.raises(DataError, match="no other row of its window") as caught,
+    ):
+        list(loader)
+    assert "larger window" in caught.value.hint
+
+
+def _twice_unless(bad: frozenset[int]) -> Any:
+    def several(row: Row) -> list[Row]:
+        if row["x"] in bad:
+            raise ValueError("bad")
+        return [{"x": int(row["x"])}] * 2
+
+    return several
+
+
+def _behind_a_shuffle_of_outputs(name: str, bad: Sequence[int]) -> flow.Pipeline:
+    """Rows that several steps in front of or behind a shuffle of their outputs cannot make."""
+    fails, fine = _twice_unless(frozenset(bad)), _twice_unless(frozenset())
+    one = {"x": "int64"}
+    source = fragments([8] * 8)
+    shuffled = {
+        "one flat_map": lambda: source.flat_map(fails, schema=one).shuffle(16),
+        "two in front": lambda: source.flat_map(fine, schema=one).flat_map(fails, schema=one).shuffle(16),
+        "one on either side": lambda: source.flat_map(fails, schema=one).shuffle(16).flat_map(fine, schema=one),
+        "bad behind it": lambda: source.flat_map(fine, schema=one).shuffle(16).flat_map(fails, schema=one),
+        "shuffled before": lambda: source.shuffle(16).flat_map(fails, schema=one).shuffle(16),
+        "zip": lambda: flow.zip(source, fragments([16] * 4, column="y")).flat_map(fails, schema=one).shuffle(16),
+    }  # fmt: skip
+    return shuffled[name]().batch(8)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["one flat_map", "two in front", "one on either side", "bad behind it", "shuffled before", "zip"],
+)
+def test_stand_ins_are_shuffled_among_the_outputs_of_their_window_as_the_bad_rows_would_have_been(
+    name: str,
+) -> None:
+    # Every fifth row, and half of a window.
+    bad = [*range(0, 48, 5), *range(48, 56)]
+    with _loader(_behind_a_shuffle_of_outputs(name, []), "raise") as loader:
+        whole = [batch["__id__"].tolist() for batch in loader]
+    with _loader(_behind_a_shuffle_of_outputs(name, bad), "replace") as loader:
+        found = list(loader)
+        assert loader.state_dict()["errors"] == len(bad)
+    assert [batch["__id__"].tolist() for batch in found] == whole
+    assert not set(bad) & set(_values(found))
+    by = np.concatenate([batch["__replaced_by__"] for batch in found]).tolist()
+    first = np.concatenate([batch["__id__"] for batch in found])[:, 0].tolist()
+    assert [id_ in bad for id_ in first] == [stand_in >= 0 for stand_in in by]
+
+
+def test_replace_gives_up_where_a_whole_window_of_shuffled_outputs_is_bad() -> None:
+    with (
+        _loader(_behind_a_shuffle_of_outputs("one flat_map", range(16, 32)), "replace") as loader,
+        pytest.raises(DataError, match=r"rows of its window that were tried \(\d+\)"),
+    ):
+        list(loader)
 
 
 def _fails_at(column: str, *bad: int) -> Any:

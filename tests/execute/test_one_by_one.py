@@ -68,11 +68,34 @@ def test_tasks_behind_the_end_of_the_pool_are_cancelled_and_not_forgotten(late: 
     assert [future.cancelled() for future in ended] == [True] * (4 + late)
 
 
-def test_a_pool_that_takes_no_task_gives_its_error_to_each() -> None:
+def test_a_pool_that_takes_no_task_gives_its_error_to_one_and_the_others_are_cancelled() -> None:
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
     ended: list[Future[Any]] = []
     one_by_one = OneByOne(pool.submit)
     for _ in range(3):
         one_by_one.run(lambda: 1, ended.append)
-    assert [type(future.exception()) for future in ended] == [RuntimeError] * 3
+    assert isinstance(ended[0].exception(), RuntimeError)
+    assert [future.cancelled() for future in ended] == [False, True, True]
+
+
+def test_a_pool_that_takes_no_task_is_asked_once_and_all_that_wait_are_told() -> None:
+    asked: list[Any] = []
+    waiting: list[Future[Any]] = []
+    told: list[Future[Any]] = []
+
+    def submit(task: Callable[[], Any]) -> Future[Any]:
+        asked.append(task)
+        if len(asked) > 1:
+            raise RuntimeError("it is shut down")
+        waiting.append(Future())
+        return waiting[0]
+
+    one_by_one = OneByOne(submit)
+    for _ in range(5_000):
+        one_by_one.run(lambda: None, told.append)
+    waiting[0].set_result(None)
+    assert len(asked) == 2
+    assert len(told) == 5_000
+    assert isinstance(told[1].exception(), RuntimeError)
+    assert all(future.cancelled() for future in told[2:])

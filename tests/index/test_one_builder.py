@@ -15,7 +15,7 @@ import pytest
 from filelock import FileLock
 from lines_format import ENTERED, LEAVE, opened, scanned
 
-from dataflow.index.cache import made_once
+from dataflow.index.once import made_once
 
 CHILD = """
 import logging, sys

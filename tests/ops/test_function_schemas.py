@@ -113,6 +113,43 @@ def test_a_fraction_is_never_cut_off_whatever_stands_beside_it(by: str, kind: st
 
 
 @every_operator
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("float16", 1e10), ("float32", 1e300), ("float16", np.float32(1e10)), ("float32[1]", [-1e300]),
+        ("list<float16>", [1e10]), ("list<float32>", np.array([1.0, 1e300])), ("float16[1,1]", [[1e10]]),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("error")
+def test_a_number_too_large_for_its_floats_never_becomes_infinite(by: str, kind: str, value: Any) -> None:
+    for other in (value, None):
+        made = lambda row, other=other: {"y": value if row["x"] % 2 else other}  # noqa: E731
+        with pytest.raises(StageError, match="'y'"):
+            _table(BY[by](numbers(8), made, schema={"y": kind}))
+
+
+@pytest.mark.parametrize("wrapped", [np.asarray, pa.array])
+def test_a_column_with_a_number_too_large_for_its_floats_is_refused(wrapped: Callable[..., Any]) -> None:
+    pipe = numbers(4).map(
+        lambda given: {"y": wrapped(given["x"] * 1e300)}, batched=True, schema={"y": "float32"}
+    )
+    with pytest.raises(StageError, match=r"'y'.*too large for float"):
+        _table(pipe)
+
+
+@every_operator
+def test_what_is_infinite_and_what_only_loses_digits_is_taken(by: str) -> None:
+    given: list[Any] = [float("inf"), float("-inf"), 0.1, None]
+    for kind, wrap in (("float32", lambda x: x), ("list<float32>", lambda x: [x])):
+        found = _table(
+            BY[by](numbers(4), lambda row, wrap=wrap: {"y": wrap(given[row["x"]])}, schema={"y": kind})
+        )
+        assert found["y"] == pa.chunked_array(
+            [pa.array([wrap(x) for x in given], found.schema.field("y").type)]
+        )
+
+
+@every_operator
 def test_whole_floats_are_integers_where_these_are_asked_for(by: str) -> None:
     made = lambda row: {"y": [1.0, 2.0] if row["x"] % 2 else None}  # noqa: E731
     found = _table(BY[by](numbers(4), made, schema={"y": "list<int64>"}))

@@ -96,6 +96,68 @@ def test_memory_that_a_function_uses_for_all_its_results_holds_each_of_them(batc
         assert [batch["v"][0].tolist() for batch in loader] == PAIRS
 
 
+@pytest.mark.parametrize("by_flat_map", [False, True])
+@pytest.mark.parametrize(
+    ("inner", "wrap", "expected"),
+    [
+        ([0], lambda inner: inner, lambda x: [x]),
+        ([0], lambda inner: [inner], lambda x: [[x]]),
+        ([0], lambda inner: (inner,), lambda x: [[x]]),
+        ([0], lambda inner: {"a": inner}, lambda x: {"a": [x]}),
+        (np.zeros(1), lambda inner: [inner], lambda x: [[x]]),
+        (np.array([None]), lambda inner: inner, lambda x: [x]),
+        (bytearray(1), lambda inner: inner, lambda x: bytes([x])),
+    ],
+)
+def test_whatever_a_function_changes_for_every_row_holds_each_of_them(
+    inner: Any, wrap: Callable[[Any], Any], expected: Callable[[int], Any], by_flat_map: bool
+) -> None:
+    held = wrap(inner)
+
+    def one(row: Row) -> Row:
+        inner[0] = int(row["x"])
+        return {"t": held}
+
+    def several(row: Row) -> Iterator[Row]:
+        yield one(row)
+        yield one({"x": row["x"] + 100})
+
+    found = values(_source().flat_map(several) if by_flat_map else _source().map(one), "t")
+    wanted = [x + more for x in range(ROWS) for more in ((0, 100) if by_flat_map else (0,))]
+    assert found == [expected(x) for x in wanted]
+
+
+def test_tuples_of_key_and_value_stay_such_in_a_map_column() -> None:
+    kind = pa.map_(pa.string(), pa.list_(pa.int64()))
+    held = [("a", [0])]
+
+    def one(row: Row) -> Row:
+        held[0][1][0] = int(row["x"])
+        return {"t": held}
+
+    pipe = _source().map(one, schema=pa.schema({"t": kind}))
+    assert values(pipe, "t") == [[("a", [x])] for x in range(ROWS)]
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("width", [1, 2])
+def test_arrow_arrays_over_memory_that_a_function_uses_again_hold_each_of_its_results(
+    chunked: bool, width: int
+) -> None:
+    scratch = np.zeros(2 * width)
+
+    def many(columns: Row) -> Row:
+        scratch[:] = np.repeat(columns["x"], width)
+        made: Any = pa.array(scratch)
+        if width > 1:
+            made = pa.FixedSizeListArray.from_arrays(made, width)
+        return {"y": pa.chunked_array([made]) if chunked else made}
+
+    pipe = _source().map(many, batched=True, batch_size=2)
+    expected = [float(x) if width == 1 else [float(x)] * width for x in range(ROWS)]
+    assert values(pipe, "y", threads=1) == expected
+
+
 def test_a_generator_may_yield_one_dict_and_one_array_again_and_again() -> None:
     def several(row: Row) -> Iterator[Row]:
         for copy in range(2):

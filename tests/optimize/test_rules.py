@@ -91,6 +91,18 @@ def test_a_shuffle_behind_flat_map_becomes_one_of_outputs() -> None:
     assert "output_shuffle" not in kinds
 
 
+def test_a_misplaced_shuffle_of_outputs_names_the_step_that_it_stands_behind() -> None:
+    many = _source().flat_map(_one, schema={"a": "int64"})
+    with pytest.raises(flow.PlanError, match=r"shuffle of what flat_map\(function=_one, .*\) gave"):
+        many.shuffle(5).flat_map(_one, schema={"a": "int64"}).shuffle(5)
+    with pytest.raises(flow.PlanError, match=r"behind flat_map\(function=_one, .*\) permutes"):
+        _source().shuffle(4).flat_map(_one, schema={"a": "int64"}).shuffle(5)
+
+
+def _one(row: dict[str, Any]) -> list[dict[str, Any]]:
+    return [row]
+
+
 def test_rules_leave_the_pipeline_that_was_written_alone() -> None:
     pipe = _source().shuffle(5).filter([("b", ">", 3)]).select("a")
     before = repr(pipe)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dataflow as flow
+from dataflow.errors import DataError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for the open files")
 
@@ -58,3 +60,46 @@ def test_a_loader_that_was_broken_off_leaves_no_file_open(folder: Path) -> None:
     next(iter(loader))
     loader.close()
     assert _open_in(folder) == 0
+
+
+def test_a_file_that_is_replaced_during_an_epoch_is_an_error_and_never_other_rows(
+    folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(folder, tmp_path / "data")
+    seen: list[int] = []
+    with (
+        flow.read(f"{tmp_path}/data/*.parquet")
+        .batch(512)
+        .loader(threads=1, prefetch=1, output="numpy") as loader
+    ):
+        batches = iter(loader)
+        seen += next(batches)["row"].tolist()
+        other = pa.table({"row": np.full(ROWS, -1), **{f"c{k}": np.zeros(ROWS) for k in range(10)}})
+        file = tmp_path / "data" / f"{FILES - 1:02}.parquet"
+        pq.write_table(other, tmp_path / "new", row_group_size=GROUP, compression="none")
+        (tmp_path / "new").replace(file)
+        with pytest.raises(DataError, match=f"{file.name}.*has changed since it was indexed"):
+            seen.extend(row for batch in batches for row in batch["row"].tolist())
+    assert seen == list(range(len(seen)))
+
+
+def test_a_file_that_is_rewritten_while_it_is_open_is_an_error_and_never_other_rows(tmp_path: Path) -> None:
+    table = pa.table({"row": np.arange(40 * ROWS)})
+    pq.write_table(
+        table, tmp_path / "a.parquet", row_group_size=GROUP, compression="none", use_dictionary=False
+    )
+    written = (tmp_path / "a.parquet").read_bytes()
+    seen: list[int] = []
+    with (
+        flow.read(tmp_path / "a.parquet")
+        .batch(64)
+        .loader(threads=1, prefetch=1, memory_limit="32MB") as loader
+    ):
+        batches = iter(loader)
+        seen += next(batches)["row"].tolist()
+        # Other rows in as many bytes.
+        (tmp_path / "a.parquet").write_bytes(written[:4] + bytes(1000) + written[1004:])
+        with pytest.raises(DataError, match="has changed since it was indexed"):
+            for epoch in range(2):
+                for batch in batches if not epoch else loader:
+                    seen += batch["row"].tolist()

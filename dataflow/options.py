@@ -50,6 +50,7 @@ class ErrorPolicy:
             raise PlanError(
                 "max_errors= has no meaning with on_error='raise'.", hint="use on_error='skip' or 'replace'"
             )
+        _refuse_folder("quarantine", self.quarantine)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +74,12 @@ class LoaderOptions:
                 raise PlanError(
                     f"{name}={value!r} is no whole number over 0.", hint="leave it out for the default"
                 )
+        _refuse_folder("trace", self.trace)
+
+
+def _refuse_folder(name: str, file: Path | None) -> None:
+    if file is not None and file.is_dir():
+        raise PlanError(f"{name}={str(file)!r} is a folder.", hint="give the name of a file in it")
 
 
 def default_memory_limit() -> int:

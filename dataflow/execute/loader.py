@@ -106,7 +106,7 @@ class Loader(Generic[T]):
             raise PlanError(
                 f"{self._world.size} ranks without a process group, and how many rows each gets is not known "
                 "beforehand.",
-                hint="call counted() on the pipeline, or initialise torch.distributed",
+                hint="initialise torch.distributed, or, where filters alone decide about rows, call counted()",
             )
         self._gathers = self._make_gathers(course.later.base_state)
 
@@ -131,7 +131,8 @@ class Loader(Generic[T]):
         steps = self._course.at(self._due[0]).steps
         if steps is None:
             raise TypeError(
-                "the length is known only when the epoch has run: a function decides about rows; counted() finds out"
+                "the length is known only when the epoch has run: a function decides about rows; of filters counted() "
+                "finds it out"
             )
         return steps.count
 

@@ -85,7 +85,7 @@ def compare_shape(state: Mapping[str, Json], now: Shape) -> None:
     raise PlanError(
         f"the state is of another order: {told}.",
         hint="use the steps and the seed of the pipeline that saved it (the state has hashes of them, not the "
-        "values); map, columns and loader options may change",
+        "values); map, columns and loader options may change, but for on_error='skip'",
     )
 
 
@@ -95,6 +95,13 @@ def _difference(name: str, state: Mapping[str, Json], was: str | None, now: Shap
         return f"another seed then, seed({now.facts[name][0]}) here"
     if name == _WINDOWS:
         return f"{_windows(state[name])} then, {_windows(now.facts[name])} here"
+    if name == "on_error":
+        # Of the others none shapes the order.
+        return (
+            "on_error='skip' here, not then"
+            if now.facts[name][0] == "skip"
+            else "on_error='skip' then, not here"
+        )
     if name in _CHOICES:
         before = next((value for value in _CHOICES[name] if hashed([value]) == was), "another")
         return f"{name} {before!r} then, {now.facts[name][0]!r} here"

@@ -46,7 +46,7 @@ class Recorder:
     def write(self, path: str | os.PathLike[str], *, rank: int = 0) -> None:
         """Write the spans as Chrome trace events (JSON), which ui.perfetto.dev and chrome://tracing open.
 
-        The format is the "JSON Object Format" of Google's Trace Event Format: complete events ("ph": "X"), times
+        Folders above it are made. The format is the "JSON Object Format" of Google's Trace Event Format: complete events ("ph": "X"), times
         in microseconds, the rank as the process.
         """
         events: list[dict[str, object]] = [
@@ -61,6 +61,7 @@ class Recorder:
                 "ts": (span.start_s + offset) * 1e6, "dur": span.duration_s * 1e6, "args": {"rows": span.rows},
             })  # fmt: skip
         target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
         partial = target.with_name(f".{target.name}.{os.getpid()}")
         partial.write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))
         partial.replace(target)

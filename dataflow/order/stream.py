@@ -237,7 +237,8 @@ def shuffle(stream: Stream, window: int | Literal["full"]) -> Stream:
         raise PlanError(f"shuffle(window={window}) is below one row.", hint="use a window of 1 or more rows")
     if window == "full" and not all(leaf.single_rows for s in stream.inputs for leaf in s.leaves):
         raise PlanError(
-            'shuffle("full") of a source that cannot read single rows cheaply.',
+            'shuffle("full") of a source that cannot read single rows cheaply: its format has none, or its record '
+            "batches are compressed.",
             hint='use a window, such as shuffle(window="256MB")',
         )
     return replace(stream, window=window)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dataflow as flow
-from dataflow.errors import DataError
+from dataflow.errors import DataError, PlanError
 
 
 def _pipe(bad: range, rows: int = 100) -> flow.Pipeline:
@@ -56,3 +56,27 @@ def test_too_many_bad_rows_behind_the_last_batch_are_too_many(tmp_path: Path) ->
         pytest.raises(DataError, match="max_errors=3"),
     ):
         list(loader)
+
+
+@pytest.mark.parametrize("name", ["quarantine", "trace"])
+def test_a_folder_where_a_file_is_to_be_written_is_an_error_at_once(tmp_path: Path, name: str) -> None:
+    folder: Any = {name: tmp_path}
+    with pytest.raises(PlanError, match=f"{name}=.* is a folder"):
+        _pipe(range(0)).batch(10).loader(**folder)
+
+
+def test_the_folder_of_a_timeline_is_made(tmp_path: Path) -> None:
+    with _pipe(range(0)).batch(10).loader(trace=tmp_path / "new" / "t.json", output="numpy") as loader:
+        list(loader)
+    assert json.loads((tmp_path / "new" / "t.json").read_text())["traceEvents"]
+
+
+@pytest.mark.parametrize("then", ["skip", "raise"])
+def test_a_state_tells_that_rows_were_left_out_in_one_of_two_runs(then: Any) -> None:
+    now: Any = "raise" if then == "skip" else "skip"
+    pipe = _pipe(range(0)).batch(10)
+    state = pipe.loader(on_error=then).state_dict()
+    state.pop("cursors", None)
+    with pytest.raises(PlanError, match="on_error='skip' (then, not here|here, not then)") as caught:
+        pipe.loader(on_error=now).load_state_dict(state)
+    assert "on_error='skip'" in caught.value.hint

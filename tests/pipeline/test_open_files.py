@@ -89,17 +89,10 @@ def test_a_file_that_is_rewritten_while_it_is_open_is_an_error_and_never_other_r
         table, tmp_path / "a.parquet", row_group_size=GROUP, compression="none", use_dictionary=False
     )
     written = (tmp_path / "a.parquet").read_bytes()
-    seen: list[int] = []
-    with (
-        flow.read(tmp_path / "a.parquet")
-        .batch(64)
-        .loader(threads=1, prefetch=1, memory_limit="32MB") as loader
-    ):
-        batches = iter(loader)
-        seen += next(batches)["row"].tolist()
+    with flow.read(tmp_path / "a.parquet").batch(64).loader(threads=1, output="numpy") as loader:
+        assert next(iter(loader))["row"].tolist() == list(range(64))
         # Other rows in as many bytes.
         (tmp_path / "a.parquet").write_bytes(written[:4] + bytes(1000) + written[1004:])
+        # Some epochs may have been read ahead.
         with pytest.raises(DataError, match="has changed since it was indexed"):
-            for epoch in range(2):
-                for batch in batches if not epoch else loader:
-                    seen += batch["row"].tolist()
+            assert all(batch["row"].all() or batch["row"][0] == 0 for _ in range(20) for batch in loader)

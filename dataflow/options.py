@@ -29,6 +29,11 @@ class World:
             )
 
 
+def _refuse_folder(name: str, file: Path | None) -> None:
+    if file is not None and file.is_dir():
+        raise PlanError(f"{name}={str(file)!r} is a folder.", hint="give the name of a file in it")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ErrorPolicy:
     """What becomes of bad rows: `max_errors` delivered ones are borne a rank, None: any number."""
@@ -75,11 +80,6 @@ class LoaderOptions:
                     f"{name}={value!r} is no whole number over 0.", hint="leave it out for the default"
                 )
         _refuse_folder("trace", self.trace)
-
-
-def _refuse_folder(name: str, file: Path | None) -> None:
-    if file is not None and file.is_dir():
-        raise PlanError(f"{name}={str(file)!r} is a folder.", hint="give the name of a file in it")
 
 
 def default_memory_limit() -> int:

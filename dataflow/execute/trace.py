@@ -46,8 +46,8 @@ class Recorder:
     def write(self, path: str | os.PathLike[str], *, rank: int = 0) -> None:
         """Write the spans as Chrome trace events (JSON), which ui.perfetto.dev and chrome://tracing open.
 
-        Folders above it are made. The format is the "JSON Object Format" of Google's Trace Event Format: complete events ("ph": "X"), times
-        in microseconds, the rank as the process.
+        Folders above it are made. The format is the "JSON Object Format" of Google's Trace Event Format: complete
+        events ("ph": "X"), times in microseconds, the rank as the process.
         """
         events: list[dict[str, object]] = [
             {"ph": "M", "name": "thread_name", "pid": rank, "tid": thread, "args": {"name": name}}

@@ -61,7 +61,7 @@ def test_too_many_bad_rows_behind_the_last_batch_are_too_many(tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["quarantine", "trace"])
 def test_a_folder_where_a_file_is_to_be_written_is_an_error_at_once(tmp_path: Path, name: str) -> None:
     folder: Any = {name: tmp_path}
-    with pytest.raises(PlanError, match=f"{name}=.* is a folder"):
+    with pytest.raises(PlanError, match=rf"{name}=.* is a folder"):
         _pipe(range(0)).batch(10).loader(**folder)
 
 
@@ -77,6 +77,6 @@ def test_a_state_tells_that_rows_were_left_out_in_one_of_two_runs(then: Any) -> 
     pipe = _pipe(range(0)).batch(10)
     state = pipe.loader(on_error=then).state_dict()
     state.pop("cursors", None)
-    with pytest.raises(PlanError, match="on_error='skip' (then, not here|here, not then)") as caught:
+    with pytest.raises(PlanError, match=r"on_error='skip' (then, not here|here, not then)") as caught:
         pipe.loader(on_error=now).load_state_dict(state)
     assert "on_error='skip'" in caught.value.hint

@@ -221,7 +221,8 @@ def _read_each(store: Store, files: Sequence[FileInfo]) -> Iterator[bytes | pa.B
     if store.is_local:
         for info in files:
             try:
-                yield store.read(info)
+                # Whatever it is by now: a file is a row of its own, and no other row depends on it.
+                yield store.read(info.path)
             except ConnectorError as error:
                 if not isinstance(error.__cause__, _OF_THE_FILE):
                     raise

@@ -152,10 +152,12 @@ def test_a_row_that_a_connector_cannot_decode_is_written_with_its_file(tmp_path:
 
 
 def test_a_file_that_cannot_be_written_does_not_hide_the_row_s_error(tmp_path: Path) -> None:
-    with _loader(_map([12]).batch(4), tmp_path) as loader:  # a folder
+    (tmp_path / "file").touch()
+    under_it = tmp_path / "file" / "bad.jsonl"
+    with _loader(_map([12]).batch(4), under_it) as loader:
         error = _error(loader)
     assert "value 12 is bad" in str(error)
-    assert f"it could not be written to {tmp_path}" in error.__notes__[-1]
+    assert f"it could not be written to {under_it}" in error.__notes__[-1]
 
 
 def test_what_is_no_row_s_fault_is_not_written_down(tmp_path: Path) -> None:

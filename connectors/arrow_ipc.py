@@ -24,10 +24,9 @@ from connectors.arrow_layout import (
 from connectors.arrow_rows import Rows, can_be_cut
 from connectors.conform import conform, plain, rows_alone
 from connectors.contract import Chunk, FileInfo, Fragment, Json, Opened, Scan, Traits
-from connectors.faults import reading
+from connectors.faults import changed, reading
 from connectors.kept import Kept
 from connectors.store import Store
-from dataflow.errors import DataError
 
 __all__ = ["ArrowIpc"]
 
@@ -144,7 +143,7 @@ class ArrowIpc:
                     position += batch.num_rows
                     if position >= stop:
                         return
-        raise _changed(info.path, f"a fragment has {position} rows, not {fragment.rows}")
+        raise changed(info.path, f"a fragment has {position} rows, not {fragment.rows}")
 
     def _chunks(self, batch: pa.RecordBatch, schema: pa.Schema, rows: range, path: str) -> Iterator[Chunk]:
         """Some rows of a batch, `rows.step` at a time."""
@@ -218,7 +217,7 @@ def _batch(
     """Some rows of a record batch, with the columns wanted and perhaps others."""
     offset, length = fragment.offset, fragment.length
     if offset + length > info.size:
-        raise _changed(info.path, f"a record batch at byte {offset} lies outside of it")
+        raise changed(info.path, f"a record batch at byte {offset} lies outside of it")
     is_mapped = isinstance(source, pa.MemoryMappedFile)
     is_whole = (len(rows), len(names)) == (fragment.rows, len(file.schema))
     # From another store all of it comes in one request, a part in one for each buffer.
@@ -227,7 +226,7 @@ def _batch(
         body, base = pa.BufferReader(_bytes(source, offset, length)), offset
     head = batch_head(body, offset - base, info.path, base)
     if head is None or (head.rows, head.length) != (fragment.rows, length):
-        raise _changed(info.path, f"there is no record batch of {fragment.rows} rows at byte {offset}")
+        raise changed(info.path, f"there is no record batch of {fragment.rows} rows at byte {offset}")
     if not names:
         return rows_alone(len(rows))
     if is_mapped and file.alone and not head.compressed:
@@ -308,8 +307,4 @@ def _has_dictionary(kind: Kind) -> bool:
 
 def _check_size(source: pa.NativeFile, info: FileInfo) -> None:
     if source.size() != info.size:
-        raise _changed(info.path, f"it has {source.size()} bytes, not {info.size}")
-
-
-def _changed(path: str, what: str) -> DataError:
-    return DataError(f"{what}.", file=path, hint="the file has changed since it was indexed: index it again")
+        raise changed(info.path, f"it has {source.size()} bytes, not {info.size}")

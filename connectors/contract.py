@@ -100,9 +100,7 @@ class Traits:
     single_rows: bool  # one row costs about its share: `shuffle("full")` is allowed
     scans: Literal["file", "listing"] = "file"  # what one call of `scan` is given
     counts_need_scan: bool = False  # scanning reads the whole file, not a footer
-    kept_bytes: int = (
-        0  # what a reader that waits within a fragment holds for each column, beside its last chunk
-    )
+    kept_bytes: int = 0  # a column, held by a reader that waits within a fragment, beside its last chunk
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What Arrow raises while it reads a file, as an error that says whose fault it is."""
+"""Errors of files: what Arrow raises while it reads one, as our own, and that one is not what its index says."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dataflow.errors import ConnectorError, DataError, DataflowError
 
-__all__ = ["reading"]
+__all__ = ["changed", "not_as_indexed", "reading"]
 
 
 @contextmanager
@@ -38,4 +38,16 @@ def reading(path: str, what: str) -> Iterator[None]:
 def _damaged(path: str, what: str, error: Exception) -> DataError:
     return DataError(
         f"it cannot be read as {what}: {error}", file=path, hint="write the file again, or leave it out"
+    )
+
+
+def changed(path: str, what: str) -> DataError:
+    """The error of a file in which `what` the index says of it does not hold."""
+    return DataError(f"{what}.", file=path, hint="the file has changed since it was indexed: index it again")
+
+
+def not_as_indexed(path: str) -> DataError:
+    """The error of a file in which what is read does not fit its index, whatever it is."""
+    return DataError(
+        "is not what its index says.", file=path, hint="the file was changed: build the index again"
     )

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from connectors.conform import conform
 from connectors.contract import BadRow, Chunk, FileInfo, Fragment, Opened, Scan, Traits
+from connectors.faults import not_as_indexed
 from connectors.forward import codec_of, pieces
 from connectors.json_rows import Part, count_lines, parse, unparsable
 from connectors.json_types import Conflict, depth_of, fields_in, merge
@@ -131,7 +132,7 @@ class Jsonl:
                 yield from _chunks(batch, bad, max(start - row, 0), last, max_rows)
                 row += batch.num_rows
         if row < stop:
-            raise _changed(path)
+            raise not_as_indexed(path)
 
     def _parse(self, block: bytes, schema: pa.Schema, path: str) -> tuple[pa.RecordBatch, dict[int, Part]]:
         """The rows of a block, a bad one as nulls, and the bad ones by row."""
@@ -249,7 +250,7 @@ def _blocks(store: Store, info: FileInfo, fragment: Fragment) -> Generator[tuple
         return
     block = store.read(info, fragment.offset, fragment.length).to_pybytes()
     if len(block) < fragment.length or count_lines(block) != fragment.rows:
-        raise _changed(path)
+        raise not_as_indexed(path)
     yield fragment.offset, block
 
 
@@ -271,10 +272,4 @@ def _bad_row(part: Part, offset: int, row: int, path: str) -> DataError:
         file=path,
         offset=at,
         hint=f"`tail -c +{at + 1} FILE | head -n 1` shows it",
-    )
-
-
-def _changed(path: str) -> DataError:
-    return DataError(
-        "is not what its index says.", file=path, hint="the file was changed: build the index again"
     )

@@ -17,7 +17,7 @@ import pyarrow.types as pt
 
 from connectors.conform import conform, plain, rows_alone
 from connectors.contract import Chunk, FileInfo, Fragment, Opened, Scan, Traits
-from connectors.faults import reading
+from connectors.faults import changed, reading
 from connectors.kept import Kept
 from connectors.parquet_footer import Footer, Projector, read_footer
 from connectors.store import Store
@@ -97,11 +97,7 @@ class Parquet:
         footer = self._footer(opened.store, info, whole)
         group = fragment.offset
         if group >= len(footer.rows) or footer.rows[group] != fragment.rows:
-            raise DataError(
-                f"row group {group} with {fragment.rows} rows is not in it.",
-                file=info.path,
-                hint="the file has changed since it was indexed: index it again",
-            )
+            raise changed(info.path, f"row group {group} with {fragment.rows} rows is not in it")
         with reading(info.path, "Parquet"):
             wanted = self._projector.find(footer, schema)
             if not wanted.leaves:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -185,9 +186,10 @@ def _at_once(part: _Part, size: int) -> Iterator[pa.RecordBatch]:
     try:
         if part.is_near and part.whole is None:
             # To open the file once more took a tenth of the time that a row group of 2 MB does.
-            part.opened.store.refuse_changed(part.info)
-            key = "parquet", part.opened.store, part.info
-            with part.opened.readers.lend(key, lambda: _Reader(part)) as reader:
+            store = part.opened.store
+            key = "parquet", store, part.info
+            fresh = partial(store.refuse_changed, part.info)
+            with part.opened.readers.lend(key, lambda: _Reader(part), fresh) as reader:
                 table = reader.table(part)
         else:
             with closing(_Reader(part)) as reader:

@@ -39,14 +39,18 @@ class Readers:
         self._of: dict[Hashable, list[Closes]] = {}
 
     @contextmanager
-    def lend(self, key: Hashable, make: Callable[[], R]) -> Iterator[R]:
+    def lend(self, key: Hashable, make: Callable[[], R], check: Callable[[], None]) -> Iterator[R]:
         """A reader for one caller at a time, made where none is idle. One whose use raised is not used again.
 
         Args:
             key: what it reads and how: the name of the connector, the store and the file.
+            check: is called where an idle one is used again; raises where the file is not what it was.
         """
-        reader = cast(R | None, self._taken(key)) or self._made(make)
+        idle = cast(R | None, self._taken(key))
+        reader = idle or self._made(make)
         try:
+            if idle is not None:
+                check()
             yield reader
         except BaseException:
             reader.close()

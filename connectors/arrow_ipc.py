@@ -127,7 +127,6 @@ class ArrowIpc:
         with reading(info.path, FORMAT):
             # Mapped no longer than for a fragment: what was read of a map counts as memory of this process.
             with opened.store.open(info, memory_map=True, read_ahead=False) as source:
-                _check_size(source, info)
                 file = self._files.get(opened.store, info, lambda: _weighed(_file(source, info.path)))
                 if file.packing in ("file", "stream"):
                     names = [name for name in file.schema.names if schema.get_field_index(name) >= 0]
@@ -157,7 +156,6 @@ class ArrowIpc:
 
 def _scan(source: pa.NativeFile, info: FileInfo) -> tuple[pa.Schema, tuple[Batch, ...], bool]:
     """The schema, the record batches, and whether a part of some batch costs all of it."""
-    _check_size(source, info)
     packing = packing_of(source, info.path)
     if packing in ("file", "stream"):
         layout = _layout(source, info.path, packing)
@@ -303,8 +301,3 @@ def _has_dictionary(kind: Kind) -> bool:
     if isinstance(kind, pa.BaseExtensionType):
         return _has_dictionary(kind.storage_type)
     return pt.is_dictionary(kind) or any(_has_dictionary(kind.field(k).type) for k in range(kind.num_fields))
-
-
-def _check_size(source: pa.NativeFile, info: FileInfo) -> None:
-    if source.size() != info.size:
-        raise changed(info.path, f"it has {source.size()} bytes, not {info.size}")

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dataflow.errors import ConnectorError, DataError, DataflowError
 
-__all__ = ["changed", "not_as_indexed", "reading"]
+__all__ = ["changed", "reading"]
 
 
 @contextmanager
@@ -42,12 +42,5 @@ def _damaged(path: str, what: str, error: Exception) -> DataError:
 
 
 def changed(path: str, what: str) -> DataError:
-    """The error of a file in which `what` the index says of it does not hold."""
-    return DataError(f"{what}.", file=path, hint="the file has changed since it was indexed: index it again")
-
-
-def not_as_indexed(path: str) -> DataError:
-    """The error of a file in which what is read does not fit its index, whatever it is."""
-    return DataError(
-        "is not what its index says.", file=path, hint="the file was changed: build the index again"
-    )
+    """The error of a file that is not as it was indexed; `what` shows it, as "it had 5 bytes and has 7"."""
+    return DataError(f"it has changed since it was indexed: {what}.", file=path, hint="index it again")

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from connectors.conform import conform
 from connectors.contract import BadRow, Chunk, FileInfo, Fragment, Opened, Scan, Traits
-from connectors.faults import not_as_indexed
+from connectors.faults import changed
 from connectors.forward import codec_of, pieces
 from connectors.json_rows import Part, count_lines, parse, unparsable
 from connectors.json_types import Conflict, depth_of, fields_in, merge
@@ -132,7 +132,7 @@ class Jsonl:
                 yield from _chunks(batch, bad, max(start - row, 0), last, max_rows)
                 row += batch.num_rows
         if row < stop:
-            raise not_as_indexed(path)
+            raise changed(path, f"a fragment has {row} rows, not {fragment.rows}")
 
     def _parse(self, block: bytes, schema: pa.Schema, path: str) -> tuple[pa.RecordBatch, dict[int, Part]]:
         """The rows of a block, a bad one as nulls, and the bad ones by row."""
@@ -249,8 +249,11 @@ def _blocks(store: Store, info: FileInfo, fragment: Fragment) -> Generator[tuple
             yield from blocks(stream, path)
         return
     block = store.read(info, fragment.offset, fragment.length).to_pybytes()
-    if len(block) < fragment.length or count_lines(block) != fragment.rows:
-        raise not_as_indexed(path)
+    if len(block) < fragment.length:
+        raise changed(path, f"it ends before byte {fragment.offset + fragment.length}")
+    rows = count_lines(block)
+    if rows != fragment.rows:
+        raise changed(path, f"a fragment has {rows} rows, not {fragment.rows}")
     yield fragment.offset, block
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 import fsspec
 from fsspec.caching import BaseCache, BytesCache, ReadAheadCache
 
+from connectors.faults import changed
 from connectors.file_info import FileInfo, listed
 from connectors.retry import Retry
 from connectors.stop import stop_of_thread
@@ -40,6 +42,7 @@ class RemoteFile:
 
     Raises:
         ConnectorError: no try was successful.
+        DataError: the store has a file of another size than the listing had.
         Exception: what the store raises where another try would not help.
     """
 
@@ -56,7 +59,7 @@ class RemoteFile:
         # Something failed behind the last bytes that came: by now the file may be another one.
         self._doubtful = False
         self._version = self._run(self._look) if isinstance(file, str) else file
-        self._run(self._opened)
+        self._run(self._begin)
 
     def read(self, size: int = -1) -> bytes:
         """The next `size` bytes, fewer only at the end of the file; all that are left where it is negative.
@@ -118,6 +121,13 @@ class RemoteFile:
 
     def _where(self) -> str:
         return f"{self._fs.unstrip_protocol(self._path)} at byte {self._position}"
+
+    def _begin(self) -> None:
+        length = _length(self._opened())
+        now = self._version if length is None else replace(self._version, size=length)
+        difference = self._version.difference(now)
+        if difference:
+            raise changed(self._path, difference)
 
     def _next(self, size: int) -> bytes:
         """At most `size` bytes from the position on; none only at the end of the file."""

@@ -12,12 +12,13 @@ import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
+from connectors.faults import changed
 from connectors.file_info import FileInfo, listed
 from connectors.remote_file import RemoteFile
 from connectors.retry import Retry
 from connectors.stop import stop_of_thread
 from connectors.transient import ShortRead, transient_cause
-from dataflow.errors import ConnectorError, DataError, DataflowError
+from dataflow.errors import ConnectorError, DataflowError
 from dataflow.wording import counted
 
 __all__ = ["Store"]
@@ -51,7 +52,8 @@ class Store:
 
         Raises:
             ConnectorError: the file is missing or cannot be read.
-            DataError: a local file is not as the index has it; of other stores this is seen where a read fails.
+            DataError: it is not as the index has it: on the local disk its size or time, on other stores its size. The
+                rest is seen there where a read fails.
         """
         path = file if isinstance(file, str) else file.path
         try:
@@ -62,7 +64,9 @@ class Store:
                 return pa.memory_map(path) if mapped else pa.OSFile(path, "r")
             if type(self.fs) is MemoryFileSystem:
                 # It hands the same file object, with one cursor, to everyone who opens a path.
-                return pa.BufferReader(self.fs.cat_file(path))
+                content = self.fs.cat_file(path)
+                _refuse(file, FileInfo(path, len(content)))
+                return pa.BufferReader(content)
             handle: Any = RemoteFile(self.fs, file, self.retry, read_ahead=read_ahead)
             return pa.PythonFile(handle, mode="r")
         except DataflowError:
@@ -88,11 +92,7 @@ class Store:
             now = Path(file.path).stat()
         except FileNotFoundError as error:
             raise _missing(file.path) from error
-        difference = file.difference(FileInfo(file.path, now.st_size, now.st_mtime))
-        if difference:
-            raise DataError(
-                f"it has changed since it was indexed: {difference}.", file=file.path, hint="index it again"
-            )
+        _refuse(file, FileInfo(file.path, now.st_size, now.st_mtime))
 
     def read(self, file: FileInfo | str, offset: int = 0, length: int | None = None) -> pa.Buffer:
         """Read `length` bytes at `offset` (to the end by default); fewer where the file ends earlier.
@@ -146,6 +146,13 @@ class Store:
             return error
         # A file that was replaced by a shorter one is whole.
         return got if len(got) >= size else ShortRead(f"the store gave {len(got)} of {counted(size, 'byte')}")
+
+
+def _refuse(file: FileInfo | str, now: FileInfo) -> None:
+    """Raise where a file is another version than the index has."""
+    difference = "" if isinstance(file, str) else file.difference(now)
+    if difference:
+        raise changed(now.path, difference)
 
 
 def _missing(path: str) -> ConnectorError:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from connectors.contract import Chunk, FileInfo, Fragment, Opened, Scan, Traits
-from connectors.faults import not_as_indexed, reading
+from connectors.faults import changed, reading
 from connectors.forward import Truncated, codec_of, pieces
 from connectors.scratch import Scratch
 from connectors.store import Store
@@ -148,12 +148,12 @@ class Tar:
             with reading(path, "tar"), opened.store.open(info, read_ahead=False) as file:
                 file.seek(fragment.offset)
                 if file.readinto(memoryview(lent)[: fragment.length]) < fragment.length:
-                    raise not_as_indexed(path)
+                    raise changed(path, f"it ends before byte {fragment.offset + fragment.length}")
             archive = MemoryArchive(buffer, fragment.offset)
             members = Members(archive, path, fragment.offset, fragment.offset + fragment.length)
             samples = list(self._samples(members, path, _place))
             if len(samples) != fragment.rows:
-                raise not_as_indexed(path)
+                raise changed(path, f"a fragment has {len(samples)} rows, not {fragment.rows}")
             for first in range(start, stop, max_rows):
                 run = samples[first : min(first + max_rows, stop)]
                 yield self._chunk(Payloads.in_place(buffer, fragment.offset, run), schema, path)
@@ -179,7 +179,7 @@ class Tar:
                     run, run_bytes = [], 0
                 if row >= stop:
                     return
-        raise not_as_indexed(path)
+        raise changed(path, f"it has {row} rows where {stop} are needed")
 
     def _chunk(self, payloads: Payloads, schema: pa.Schema, path: str) -> Chunk:
         types = pa.schema([self._field(name) for name in schema.names if name != KEY])

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from connectors.contract import BadRow, Chunk, Opened
+from connectors.faults import changed
 from connectors.readers import Readers
-from dataflow.errors import DataError
 from dataflow.index.index import Index
 from dataflow.order.windows import Span
 
@@ -78,11 +78,8 @@ class OpenStreams:
         while reader.row < span.hi:
             chunk = reader.ahead or next(reader.rest, None)
             if chunk is None:
-                raise DataError(
-                    f"has {reader.row - first} rows in fragment {span.fragment}, and the index says {stop - first}.",
-                    file=index.files[index.fragment(span.fragment).file].path,
-                    hint="the file changed: index it again",
-                )
+                path = index.files[index.fragment(span.fragment).file].path
+                raise changed(path, f"a fragment has {reader.row - first} rows, not {stop - first}")
             taken, reader.ahead = _split(chunk, span.hi - reader.row)
             at, reader.row = reader.row, reader.row + taken.batch.num_rows
             yield taken, at

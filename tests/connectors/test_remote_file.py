@@ -192,6 +192,17 @@ def test_without_a_failure_a_file_is_opened_once_and_its_version_is_not_asked_fo
     assert (fs.opened, fs.looked) == (1, 1)
 
 
+def test_a_file_of_another_size_than_it_was_listed_with_is_an_error_where_it_is_opened() -> None:
+    fs = Flaky()
+    fs.content = CONTENT + b"more"
+    with pytest.raises(
+        DataError, match=r"it has changed since it was indexed: it had 10,000 bytes"
+    ) as caught:
+        opened(fs)
+    assert (caught.value.file, caught.value.hint) == ("a/b.bin", "index it again")
+    assert fs.asked == []
+
+
 def test_tries_are_counted_anew_behind_every_range_that_came() -> None:
     fs = Flaky()
     fs.faults = [ConnectionResetError(), None] * 20

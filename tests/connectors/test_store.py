@@ -11,7 +11,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from connectors.file_info import FileInfo
 from connectors.retry import Retry
 from connectors.store import Store
-from dataflow.errors import ConnectorError
+from dataflow.errors import ConnectorError, DataError
 
 Answer = Callable[[bytes], bytes]
 
@@ -97,6 +97,22 @@ def test_local_files_are_arrows_own(tmp_path: Path) -> None:
             assert isinstance(source, pa.OSFile)
             assert isinstance(mapped, pa.MemoryMappedFile)
         assert Store().read(file, 1).to_pybytes() == b"bc"
+
+
+def test_a_file_of_another_size_than_it_was_indexed_with_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    memory, fs, _ = store_of([])
+    fs.pipe("/a", b"abc")
+    plain = MemoryFileSystem()
+    plain.pipe("/test_store/a", b"abc")
+    for store, path in ((Store(), str(tmp_path / "a")), (memory, "/a"), (Store(plain), "/test_store/a")):
+        with pytest.raises(
+            DataError, match="changed since it was indexed: it had 4 bytes and has 3"
+        ) as caught:
+            store.open(FileInfo(path, 4))
+        assert (caught.value.file, caught.value.hint) == (path, "index it again")
+        assert store.read(path).to_pybytes() == b"abc"
+    plain.rm("/test_store/a")
 
 
 def test_stores_that_differ_in_their_patience_alone_are_equal() -> None:

@@ -1,7 +1,8 @@
 """Every data set is a list of fragments; an index is that list, built once and cached.
 
 index.py     `Index`, `FileTable`, `Fragments`: the frozen facts
-open.py      `open_index`: load the cached index of a URL, or bring it up to date
+open.py      `open_index`: the index of a URL, from the cache or brought up to date
+cached.py    `CachedIndex`: found in the places where it may lie, or built and put there
 build.py     `build_index`: scan files (all, or those that changed) into an index
 assemble.py  files, fragments and what scans said become an `Index`
 changes.py   which files of a listing are as an older index has them

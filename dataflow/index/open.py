@@ -14,11 +14,9 @@ from connectors.contract import Chooses, Connector, Json
 from connectors.credentials import is_credential
 from connectors.paths import Listing, Url, resolve
 from connectors.registry import choose
-from dataflow.index.build import build_index
 from dataflow.index.cache import Place, cache_folder, key_of
-from dataflow.index.changes import is_current
-from dataflow.index.codec import BrokenFile, decode_index, encode_files, encode_index
-from dataflow.index.index import FileTable, Index
+from dataflow.index.cached import CachedIndex
+from dataflow.index.index import Index
 from dataflow.index.once import made_once
 from dataflow.index.progress import Progress
 from dataflow.wording import counted
@@ -52,60 +50,15 @@ def open_index(
         MissingExtraError: the scheme needs a library that is not installed.
     """
     options = dict(storage_options or {})
-    listing = resolve(url, options)
     name = name or name_of(url)
-    connector = choose(format, listing.files, listing.named)
-    if format is None:
-        listing = _of_suffix(connector, listing, name)
-    listing = _taken(connector, listing)
-    files = FileTable.of(listing.root, listing.files)
+    connector, listing = _chosen(url, format, options, name)
     key = _key(url, connector, listing, options)
-    places = [Place.local(cache_folder() / "index" / f"{key}.arrow")]
-    if index is not None:
-        places.insert(0, Place.at(index, key, options if _same_scheme(url, index) else {}))
-    older: list[Index] = []
+    cached = CachedIndex(name, connector, listing, _places(url, key, index, options))
 
-    def current(found: Index) -> Index | None:
-        """The index where these files are, or None if it is of other ones."""
-        # What a scan of a whole listing found may hold full paths; it is cheap, so it is done again.
-        moved = found.root != files.root and connector.traits.scans == "listing"
-        if moved or not is_current(found.files, files):
-            return None
-        return replace(found, files=replace(found.files, root=files.root, mtime=files.mtime))
+    def build() -> Index:
+        return cached.build(Progress(f"Indexing {name}", advice=_advice(url), bar=progress))
 
-    def find() -> Index | None:
-        older.clear()
-        for place in places:
-            found = _load(place, name, connector, listing)
-            if found is None:
-                continue
-            known = current(found)
-            if known is not None:
-                if place is not places[0]:
-                    _save(places[0], known)
-                return known
-            older.append(found)
-        return None
-
-    def make() -> Index:
-        shown = Progress(f"Indexing {name}", advice=_advice(url), bar=progress)
-        made = build_index(
-            connector,
-            listing,
-            name=name,
-            persistent=True,
-            old=older[0] if older else None,
-            progress=shown,
-        )
-        for place in places:
-            if _save(place, made):
-                # The mapped one costs no memory of its own, and is shared between processes. Another node may have
-                # put its own there meanwhile, of other files or at another root.
-                kept = _load(place, name, connector, listing)
-                return (None if kept is None else current(kept)) or made
-        return made
-
-    return made_once(key, f"the index of {name}", find, make)
+    return made_once(key, f"the index of {name}", cached.find, build)
 
 
 def name_of(url: Url | Sequence[Url]) -> str:
@@ -117,6 +70,27 @@ def name_of(url: Url | Sequence[Url]) -> str:
         if stem:
             return stem
     return "source"
+
+
+def _chosen(
+    url: Url | Sequence[Url], format: str | Connector | None, options: dict[str, Json], name: str
+) -> tuple[Connector, Listing]:
+    """Who reads the files of a URL, and which of them."""
+    listing = resolve(url, options)
+    connector = choose(format, listing.files, listing.named)
+    if format is None:
+        listing = _of_suffix(connector, listing, name)
+    return connector, _taken(connector, listing)
+
+
+def _places(
+    url: Url | Sequence[Url], key: str, index: str | Path | None, options: dict[str, Json]
+) -> list[Place]:
+    """Where the index may lie, the place that was asked for first."""
+    places = [Place.local(cache_folder() / "index" / f"{key}.arrow")]
+    if index is not None:
+        places.insert(0, Place.at(index, key, options if _same_scheme(url, index) else {}))
+    return places
 
 
 def _of_suffix(connector: Connector, listing: Listing, name: str) -> Listing:
@@ -143,23 +117,6 @@ def _taken(connector: Connector, listing: Listing) -> Listing:
     taken = tuple(info for info in listing.files if connector.takes(info.path))
     # Where nothing is left the connector's own error says what it looked for.
     return replace(listing, files=taken) if taken else listing
-
-
-def _load(place: Place, name: str, connector: Connector, listing: Listing) -> Index | None:
-    buffer = place.read()
-    if buffer is None:
-        return None
-    try:
-        return decode_index(buffer, name=name, connector=connector, store=listing.store)
-    except BrokenFile as error:
-        logger.info("%s is built again: %s", place.path, error)
-        return None
-
-
-def _save(place: Place, index: Index) -> bool:
-    # The file table first: an index that can be loaded can then be found by its hash too.
-    by_hash = place.by_hash(index.hash)
-    return by_hash.write(encode_files(index.files, index.hash)) and place.write(encode_index(index))
 
 
 def _key(url: Url | Sequence[Url], connector: Connector, listing: Listing, options: dict[str, Json]) -> str:

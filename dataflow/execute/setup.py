@@ -91,23 +91,11 @@ def make_setup(
     if skips == "skip":
         plan = replace(plan, program=replace(plan.program, keeps_rows=False))
     batching = _batching(batch_step.batch_sizes, world, state)
-    steps = None
-    if plan.lengths_known:
-        total = plan.stream.total
-        steps = Steps(batching, [below(total, lane, batching.lanes) for lane in range(batching.lanes)])
-        check_length(steps, world.size)
+    steps = _steps(plan, batching, world)
     shape = order_shape(batch_step.input, plan, {"remainder": batching.remainder, "on_error": skips})
     if state is not None:
         compare_shape(state, shape)
-        if (steps is None) != ("cursors" in state):
-            raise PlanError(
-                "the state is of a run whose lengths were known, and here they are not."
-                if steps is None
-                else "the state is of a run whose lengths were not known, and here they are.",
-                hint="use the pipeline that saved it, counted() or not as it was",
-            )
-        if steps is not None:
-            check_place(state, steps.count)
+        _check_steps(state, steps)
     setup = Setup(plan, batching, steps, world, options, shape.hashes)
     setup.budget.check()
     return setup
@@ -142,6 +130,29 @@ def _batch_step(node: Node) -> Node:
             "the pipeline makes no batches.", hint="end it with .batch(32), or .batch(global_size=1024)"
         )
     return steps[0]
+
+
+def _steps(plan: Plan, batching: Batching, world: World) -> Steps | None:
+    """The steps of an epoch; None where lengths are not known."""
+    if not plan.lengths_known:
+        return None
+    lanes = batching.lanes
+    steps = Steps(batching, [below(plan.stream.total, lane, lanes) for lane in range(lanes)])
+    check_length(steps, world.size)
+    return steps
+
+
+def _check_steps(state: Mapping[str, Json], steps: Steps | None) -> None:
+    """Refuse a state that says where it stands in another way than this run does, or stands behind its end."""
+    if (steps is None) != ("cursors" in state):
+        raise PlanError(
+            "the state is of a run whose lengths were known, and here they are not."
+            if steps is None
+            else "the state is of a run whose lengths were not known, and here they are.",
+            hint="use the pipeline that saved it, counted() or not as it was",
+        )
+    if steps is not None:
+        check_place(state, steps.count)
 
 
 def _batching(sizes: BatchSizes, world: World, state: Mapping[str, Json] | None) -> Batching:

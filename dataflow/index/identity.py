@@ -62,12 +62,7 @@ def compare(
         return Resumed(index, index)
     old = lookup(content)
     if old is None:
-        raise PlanError(
-            f"source {index.name!r} is not as it was saved: {_counted(saved, 'files')} with "
-            f"{_counted(saved, 'rows')} then, {len(index.files):,} with {index.rows:,} now, and its old index "
-            f"{content} is not found.",
-            hint="pass index= with the place where the run that saved the state kept its index",
-        )
+        raise _not_found(saved, index)
     places = places_in(index.files, old)
     _refuse_lost(index, old, places)
     now = restrict(index, old)
@@ -77,17 +72,29 @@ def compare(
             hint="use the format options and the version of the run that saved the state",
         )
     new = np.setdiff1d(np.arange(len(index.files)), places)
-    if not len(new):
-        return Resumed(now, now)
-    if new_files:
+    if len(new) and new_files:
         return Resumed(now, appended(index, old))
+    if len(new):
+        _say_left_out(index, new)
+    return Resumed(now, now)
+
+
+def _not_found(saved: Mapping[str, Json], index: Index) -> PlanError:
+    return PlanError(
+        f"source {index.name!r} is not as it was saved: {_counted(saved, 'files')} with "
+        f"{_counted(saved, 'rows')} then, {len(index.files):,} with {index.rows:,} now, and its old index "
+        f"{saved['hash']} is not found.",
+        hint="pass index= with the place where the run that saved the state kept its index",
+    )
+
+
+def _say_left_out(index: Index, new: Int64s) -> None:
     logger.warning(
         "source %r has %s left out: %s; new_files=True lets them join at the next epoch",
         index.name,
         counted(len(new), "new file, which is", "new files, which are"),
         _names(index.files, new),
     )
-    return Resumed(now, now)
 
 
 def _refuse_lost(index: Index, old: FileTable, places: Int64s) -> None:

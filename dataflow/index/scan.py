@@ -34,12 +34,7 @@ def scan_files(
         DataError, ConnectorError: as `Connector.scan`.
         InternalError: the connector broke its contract.
     """
-    if connector.traits.scans == "listing":
-        groups = [list(files)]
-    else:
-        threads = _threads(store)
-        size = min(_MOST_FILES_A_TASK, max(1, len(files) // (8 * threads)))
-        groups = [list(files[i : i + size]) for i in range(0, len(files), size)]
+    groups = _groups(connector, store, files)
     whole_files = connector.traits.counts_need_scan
 
     def weight(group: list[FileInfo]) -> int:
@@ -65,6 +60,14 @@ def scan_files(
         stop.set()
         pool.shutdown(cancel_futures=True)
     return [scan for group in scans for scan in group]
+
+
+def _groups(connector: Connector, store: Store, files: Sequence[FileInfo]) -> list[list[FileInfo]]:
+    """The files of each task."""
+    if connector.traits.scans == "listing":
+        return [list(files)]
+    size = min(_MOST_FILES_A_TASK, max(1, len(files) // (8 * _threads(store))))
+    return [list(files[i : i + size]) for i in range(0, len(files), size)]
 
 
 def _threads(store: Store) -> int:

@@ -13,11 +13,17 @@ Read in this order:
     dense.py      which columns are NumPy memory; all others stay Arrow
     streams.py    reading fragments piece by piece; files and decoders that stay open
     places.py     where the rows of a window go
-    gather.py     reading a window: spans of fragments, scattered into delivery order
+    pieces.py     what arrived of a column that stays Arrow
+    arrivals.py   the columns of a window while its rows arrive, then in delivery order
+    gather.py     reading a window: the spans of its fragments, and rows that cannot be read
     job.py        one window on its way: read, then operated on
     one_by_one.py tasks that take much memory each, one at a time
     operate.py    operators ahead of the batches: ranges of windows by need
-    feed.py       one lane: its windows, read ahead, as a queue of rows
+    needs.py      which rows of a lane a rank delivers
+    feed.py       one lane: its windows, started ahead, block by block
+    read_ahead.py which lane starts its next window, and when
+    segment.py    rows of a block
+    row_queue.py  the rows of one lane, from the front; bad ones raise or are replaced
     known.py      the driver where lengths are known: batches by arithmetic
     outputs.py    one lane behind row-changing operators, as a queue from a cursor on
     open_lanes.py the lanes that one rank runs, its own and those that its share reaches into

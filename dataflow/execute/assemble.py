@@ -15,14 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dataflow.execute.buffers import BufferPool
-from dataflow.execute.feed import Segment
+from dataflow.execute.segment import Segment
 from dataflow.graph.block import BadSample, Block, Column, concat_blocks, joined
 
 __all__ = ["HostBatch", "LaneRows", "assemble", "padded"]
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-Arrow: TypeAlias = Any  # as in gather.py
+Arrow: TypeAlias = Any  # as in pieces.py
 
 
 @dataclass(frozen=True, slots=True)

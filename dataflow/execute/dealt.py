@@ -16,12 +16,16 @@ from connectors.contract import Json
 from dataflow.errors import DataError, InternalError, PlanError, RankError
 from dataflow.execute.agree import Ranks, Word, lanes_of
 from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
-from dataflow.execute.feed import ALL_ROWS, LaneFeed, LanePlace, Mend, ReadAhead, Segment
+from dataflow.execute.feed import LaneFeed, LanePlace
 from dataflow.execute.job import Bench
 from dataflow.execute.known import Made
+from dataflow.execute.needs import ALL_ROWS
 from dataflow.execute.open_lanes import OpenLanes
 from dataflow.execute.outputs import Cursor, LaneOutputs
+from dataflow.execute.read_ahead import ReadAhead
 from dataflow.execute.remainder import say_left_over
+from dataflow.execute.replace import Mend
+from dataflow.execute.segment import Segment
 from dataflow.execute.setup import Setup
 from dataflow.order.batches import RankShare, split
 from dataflow.order.deal import Dealt, deal, first_cap

@@ -1,70 +1,23 @@
-"""One lane on one rank: its windows, read ahead, as a queue of rows; and which lane reads ahead next."""
+"""`LaneFeed`: the windows of one lane, started ahead and handed out block by block."""
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dataflow.errors import InternalError
-from dataflow.execute.budget import Pace
 from dataflow.execute.job import Bench, WindowJob
+from dataflow.execute.needs import Needs
 from dataflow.graph.block import Block
 from dataflow.order.epoch import EpochOrder, LaneWindow
 
-__all__ = ["ALL_ROWS", "LaneFeed", "LanePlace", "Mend", "Needs", "ReadAhead", "RowQueue", "Segment"]
+__all__ = ["LaneFeed", "LanePlace"]
 
 Bools = npt.NDArray[np.bool_]
-Mend = Callable[[Block, WindowJob], Block]
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """Rows `start` to `stop` of a block."""
-
-    block: Block
-    start: int
-    stop: int
-
-    @property
-    def nbytes(self) -> float:
-        """Memory of its columns, the block's shared evenly among its rows."""
-        return self.block.nbytes * (self.stop - self.start) / max(1, self.block.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """Which rows of a lane a rank delivers in one epoch.
-
-    Of every `stride` rows from lane row `first` up to `until`, `count` (those of one step); and the ranges of
-    `extra`, which are the steps at the end.
-    """
-
-    first: int
-    count: int
-    stride: int
-    until: int
-    extra: tuple[tuple[int, int], ...] = ()
-
-    def mask(self, start: int, stop: int) -> Bools | None:
-        """bool (stop - start,): which of these lane rows are delivered; None where all are."""
-        if self.count == self.stride and self.first <= start and stop <= self.until:
-            return None
-        row = np.arange(start, stop)
-        regular = (row >= self.first) & (row < self.until)
-        regular &= (row - self.first) % self.stride < self.count if self.stride else False
-        for low, high in self.extra:
-            regular |= (row >= low) & (row < high)
-        return None if regular.all() else regular
-
-
-ALL_ROWS = Needs(0, 1, 1, 1 << 62)
 
 
 class LanePlace(NamedTuple):
@@ -92,6 +45,7 @@ class LaneFeed:
         self._windows = self._needed_windows()
         self._next = next(self._windows, None)
         self._jobs: deque[WindowJob] = deque()
+        self._ahead_rows = 0
         self._current: tuple[WindowJob, Iterator[Block]] | None = None
 
     def _needed_windows(self) -> Iterator[tuple[LaneWindow, Bools | None]]:
@@ -117,12 +71,12 @@ class LaneFeed:
     @property
     def ahead_rows(self) -> int:
         """Rows of windows that are started and not begun to be taken."""
-        return sum(job.window.rows for job in self._jobs)
+        return self._ahead_rows
 
     @property
     def held_rows(self) -> int:
         """Rows of the windows that are started, the one being taken included."""
-        return self.ahead_rows + (self._current[0].window.rows if self._current is not None else 0)
+        return self._ahead_rows + (self._current[0].window.rows if self._current is not None else 0)
 
     @property
     def ahead(self) -> int:
@@ -143,6 +97,7 @@ class LaneFeed:
         )  # fmt: skip
         job.start()
         self._jobs.append(job)
+        self._ahead_rows += window.rows
         self._next = next(self._windows, None)
 
     def next_block(self) -> tuple[Block, WindowJob] | None:
@@ -163,6 +118,7 @@ class LaneFeed:
                     return None
                 self.start_next()
             job = self._jobs.popleft()
+            self._ahead_rows -= job.window.rows
             self._current = job, job.blocks()
 
     @property
@@ -176,116 +132,7 @@ class LaneFeed:
         for job in self._jobs:
             job.cancel()
         self._jobs.clear()
+        self._ahead_rows = 0
         if self._current is not None:
             self._current[0].cancel()
             self._current = None
-
-
-class RowQueue:
-    """The rows of one lane that this rank delivers, taken from the front; each bad row raises or is replaced.
-
-    Args:
-        mend: puts other rows in the place of a block's bad ones, or leaves them bad. The error of the first that
-            is left is raised when its turn comes.
-    """
-
-    def __init__(self, feed: LaneFeed, mend: Mend | None) -> None:
-        self.feed, self._mend = feed, mend
-        self._ready: deque[Segment] = deque()
-        self._error: Exception | None = None
-
-    def take(self, rows: int) -> list[Segment]:
-        """The next `rows` rows; waits for them. Nothing is taken where it raises.
-
-        Raises:
-            DataflowError: what reading them or an operator raised.
-        """
-        taken: list[Segment] = []
-        left = rows
-        while left > 0:
-            try:
-                head = self._ready.popleft() if self._ready else self._fetched()
-            except Exception:
-                self._ready.extendleft(reversed(taken))
-                raise
-            stop = min(head.stop, head.start + left)
-            if stop > head.start:
-                taken.append(Segment(head.block, head.start, stop))
-            if stop < head.stop:
-                self._ready.appendleft(Segment(head.block, stop, head.stop))
-            left -= stop - head.start
-        return taken
-
-    def give_back(self, segments: Sequence[Segment]) -> None:
-        """Put back what was taken last."""
-        self._ready.extendleft(reversed(segments))
-
-    def _fetched(self) -> Segment:
-        if self._error is not None:
-            raise self._error
-        try:
-            found = self.feed.next_block()
-            if found is not None and self._mend is not None:
-                found = self._mend(*found), found[1]
-        except Exception as error:
-            self._error = error
-            raise
-        if found is None:
-            raise InternalError(f"lane {self.feed.lane} ended before its rows did.")
-        block, _ = found
-        if block.bad:
-            first = min(block.bad, key=lambda bad: bad.origin)
-            self._error = self.feed.bench.ends_with(first)
-            return Segment(block, 0, int(np.searchsorted(block.origin, first.origin)))
-        return Segment(block, 0, block.rows)
-
-
-class ReadAhead:
-    """Starts windows in the order in which steps need them, as far as count and bytes allow.
-
-    Args:
-        pace: has the memory that windows, those being taken included, may hold, and as much as is worth reading
-            ahead; two windows are always worth it.
-    """
-
-    def __init__(self, bench: Bench, pace: Pace) -> None:
-        self._bench, self._row_bytes = bench, pace.row_bytes
-        self._limit_bytes, self._ahead_bytes = pace.limit_bytes, pace.ahead_bytes
-        self._feeds: list[LaneFeed] = []
-        self._heap: list[tuple[int, int, int, LaneFeed]] = []
-        self._tie = count()
-
-    def add(self, epoch: int, feeds: Sequence[LaneFeed]) -> None:
-        """Consider the lanes of one more epoch."""
-        self._feeds.extend(feeds)
-        for feed in feeds:
-            self._push(epoch, feed)
-
-    def _push(self, epoch: int, feed: LaneFeed) -> None:
-        if feed.next_step is not None:
-            heapq.heappush(self._heap, (epoch, feed.next_step, next(self._tie), feed))
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether all windows of the lanes that were added are started."""
-        return not self._heap
-
-    def top_up(self) -> None:
-        """Start what fits."""
-        self._feeds = [feed for feed in self._feeds if not (feed.all_started and feed.ahead == 0)]
-        ahead = sum(feed.ahead for feed in self._feeds)
-        ahead_bytes = self._row_bytes * sum(feed.ahead_rows for feed in self._feeds)
-        while self._heap and (ahead < 2 or ahead_bytes < self._ahead_bytes):
-            epoch, _, _, feed = self._heap[0]
-            rows = feed.next_rows
-            # What is in use counts memory that batches still show; what is estimated, windows yet to be read.
-            in_use = self._bench.memory.leased_bytes + self._bench.arrow.bytes
-            held = max(in_use, self._row_bytes * sum(f.held_rows for f in self._feeds))
-            if rows and held + rows * self._row_bytes > self._limit_bytes:
-                return
-            heapq.heappop(self._heap)
-            if rows:
-                # `take` may have started the window of this entry already: the entry then stands for the next one.
-                feed.start_next()
-                ahead, ahead_bytes = ahead + 1, ahead_bytes + rows * self._row_bytes
-            self._push(epoch, feed)

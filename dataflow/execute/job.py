@@ -185,7 +185,7 @@ class WindowJob:
     def _all_read(self) -> None:
         if self._failed is not None:
             return self._finish(self._failed[1])
-        if any(gather.copies_arrow for gather in self._gathers):
+        if any(gather.arrivals.copies_arrow for gather in self._gathers):
             # One at a time, for that takes memory.
             return self.bench.arranging.run(self._arrange, self._arranged)
         try:

@@ -9,8 +9,12 @@ from dataclasses import dataclass
 from connectors.contract import Json
 from dataflow.errors import InternalError
 from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
-from dataflow.execute.feed import LaneFeed, LanePlace, Mend, Needs, ReadAhead, RowQueue
+from dataflow.execute.feed import LaneFeed, LanePlace
 from dataflow.execute.job import Bench
+from dataflow.execute.needs import Needs
+from dataflow.execute.read_ahead import ReadAhead
+from dataflow.execute.replace import Mend
+from dataflow.execute.row_queue import RowQueue
 from dataflow.execute.setup import Setup
 from dataflow.graph.block import BadSample
 from dataflow.options import World

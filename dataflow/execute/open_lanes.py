@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from dataflow.execute.agree import Offer
-from dataflow.execute.feed import ReadAhead, Segment
 from dataflow.execute.outputs import Cursor, LaneOutputs
+from dataflow.execute.read_ahead import ReadAhead
+from dataflow.execute.segment import Segment
 from dataflow.graph.block import BadSample
 
 __all__ = ["OpenLanes"]

@@ -9,7 +9,9 @@ import numpy as np
 
 from dataflow.errors import DataError
 from dataflow.execute.agree import Offer
-from dataflow.execute.feed import LaneFeed, Mend, Segment
+from dataflow.execute.feed import LaneFeed
+from dataflow.execute.replace import Mend
+from dataflow.execute.segment import Segment
 from dataflow.graph.block import BadSample, Block
 from dataflow.wording import counted
 

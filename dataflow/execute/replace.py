@@ -17,12 +17,13 @@ from dataflow.ops.shuffle import output_order
 from dataflow.order.philox import draws, key_of
 from dataflow.order.windows import Span, Window, ids
 
-__all__ = ["CANDIDATES", "REPLACED_BY", "Replacer"]
+__all__ = ["CANDIDATES", "REPLACED_BY", "Mend", "Replacer"]
 
 CANDIDATES = 16
 REPLACED_BY = "__replaced_by__"
 
 Int64s = npt.NDArray[np.int64]
+Mend = Callable[[Block, WindowJob], Block]
 
 
 class Replacer:

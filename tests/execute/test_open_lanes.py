@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from dataflow.execute.agree import Offer
-from dataflow.execute.feed import ALL_ROWS, LaneFeed, LanePlace
+from dataflow.execute.feed import LaneFeed, LanePlace
+from dataflow.execute.needs import ALL_ROWS
 from dataflow.execute.open_lanes import OpenLanes
 from dataflow.execute.outputs import Cursor
 

@@ -20,7 +20,7 @@ def test_is_not_blamed_for_the_one_before():
 
 def run_pytest(folder: Path, source: str) -> str:
     conftest = Path(__file__).with_name("conftest.py").read_text()
-    (folder / "conftest.py").write_text(conftest.replace("JOIN_TIMEOUT_S = 5.0", "JOIN_TIMEOUT_S = 0.01"))
+    (folder / "conftest.py").write_text(conftest.replace("JOIN_TIMEOUT_S = 60.0", "JOIN_TIMEOUT_S = 0.01"))
     (folder / "test_inner.py").write_text(source)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "."]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120).stdout

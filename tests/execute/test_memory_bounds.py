@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from at_rest import await_rest, work_inline
 from recipes import KEEPING, Recipe, loaders
 
 import dataflow as flow
@@ -83,7 +83,8 @@ def test_a_tight_limit_delivers_the_same_as_a_wide_one() -> None:
     assert run("4MB") == run("1GB")
 
 
-def test_prefetch_past_the_end_is_bounded_when_nobody_consumes() -> None:
+def test_prefetch_past_the_end_is_bounded_when_nobody_consumes(monkeypatch: pytest.MonkeyPatch) -> None:
+    work_inline(monkeypatch)
     calls: list[int] = []
 
     def seen(row: dict[str, Any]) -> dict[str, Any]:
@@ -93,11 +94,7 @@ def test_prefetch_past_the_end_is_bounded_when_nobody_consumes() -> None:
     pipe = flow.from_columns({"x": np.arange(4000)}).shuffle(50).map(seen, schema={"x": "int64"}).batch(4)
     with pipe.loader(output="numpy", threads=1, prefetch=2) as loader:
         next(iter(loader))
-        idle = threading.Event()
-        last = -1
-        while last != len(calls):  # until nothing more is made
-            last = len(calls)
-            idle.wait(0.3)
+        await_rest(loader)
         assert len(calls) < 2 * 4000
 
 

@@ -159,7 +159,7 @@ def test_nodes_that_build_one_index_at_once_all_have_their_own_files(
     def together(self: Shaky, path: str, value: bytes, *args: Any, **options: Any) -> None:
         real(self, path, value, *args, **options)
         if path.endswith("data.arrow"):
-            barrier.wait(10)
+            barrier.wait(60)
 
     monkeypatch.setattr(Shaky, "pipe_file", together)
     with ThreadPoolExecutor(4) as pool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from dataflow.errors import PlanError
+from dataflow.whole_numbers import is_whole
 
 __all__ = ["ErrorPolicy", "LoaderOptions", "World", "default_memory_limit"]
 
@@ -47,7 +48,7 @@ class ErrorPolicy:
             raise PlanError(
                 f"on_error={self.on_error!r} is unknown.", hint="use 'raise', 'skip' or 'replace'"
             )
-        if self.max_errors is not None and (not isinstance(self.max_errors, int) or self.max_errors < 0):
+        if self.max_errors is not None and not is_whole(self.max_errors, 0):
             raise PlanError(
                 f"max_errors={self.max_errors!r} is no number of rows.", hint="give 0 or more, or None"
             )
@@ -75,7 +76,7 @@ class LoaderOptions:
     def __post_init__(self) -> None:
         for name in ("memory_limit", "threads", "prefetch"):
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            if not is_whole(value, 1):
                 raise PlanError(
                     f"{name}={value!r} is no whole number over 0.", hint="leave it out for the default"
                 )

@@ -36,6 +36,7 @@ from dataflow.graph.block import Block
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node
 from dataflow.options import LoaderOptions, World
+from dataflow.whole_numbers import is_whole
 
 __all__ = ["Loader"]
 
@@ -159,7 +160,7 @@ class Loader(Generic[T]):
         Raises:
             PlanError: it is no epoch.
         """
-        if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
+        if not is_whole(epoch, 0):
             raise PlanError(f"set_epoch({epoch!r}) is no epoch.", hint="epochs are whole numbers from 0 up")
         if self._position.settled and epoch == self.epoch:
             return

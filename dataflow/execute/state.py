@@ -22,6 +22,7 @@ from dataflow.errors import PlanError
 from dataflow.execute.compile import Plan
 from dataflow.execute.shape import hashed
 from dataflow.index.identity import identity
+from dataflow.whole_numbers import is_whole
 
 __all__ = [
     "VERSION",
@@ -69,7 +70,7 @@ def check_state(state: Mapping[str, Json]) -> None:
 def _refuse_place(state: Mapping[str, Json]) -> None:
     for name, least in (("epoch", 0), ("step", 0), ("batch", 1), ("lanes", 1)):
         value = state[name]
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        if not is_whole(value, least):
             raise PlanError(f"the state has {name}={value!r}.", hint="pass what state_dict() returned")
     for name, kind, inside in (("windows", list, int), ("sources", list, dict), ("shape", dict, str)):
         value = state[name]

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from dataflow.errors import PlanError
 from dataflow.graph.node import Node, makes_batches, walk
+from dataflow.whole_numbers import is_whole
 
 __all__ = ["PipelineBase"]
 
@@ -41,7 +42,7 @@ class PipelineBase:
         Raises:
             PlanError: `n` is no whole number from 0 to 2**63 - 1.
         """
-        if not isinstance(n, int) or isinstance(n, bool) or not 0 <= n < 1 << 63:
+        if not is_whole(n, 0) or n >= 1 << 63:
             raise PlanError(
                 f"seed({n!r}) is no whole number from 0 to 2**63 - 1.", hint="give one, as seed(7)"
             )

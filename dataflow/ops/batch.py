@@ -8,6 +8,7 @@ from dataflow.errors import PlanError
 from dataflow.graph.node import BatchSizes, Node, Traits
 from dataflow.graph.registry import register
 from dataflow.order.batches import Remainder
+from dataflow.whole_numbers import is_whole
 
 __all__ = ["REMAINDERS", "Batch"]
 
@@ -35,7 +36,7 @@ class Batch(Node):
                 hint="batch(32) is 32 a rank, batch(global_size=1024) is 1024 over all ranks",
             )
         for name, value in (("size", self.size), ("global_size", self.global_size), ("lanes", self.lanes)):
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            if value is not None and not is_whole(value, 1):
                 raise PlanError(
                     f"batch({name}={value!r}) is no whole number over 0.", hint="give one, as batch(32)"
                 )

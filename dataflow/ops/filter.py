@@ -23,6 +23,7 @@ from dataflow.graph.node import Kept, NameRows, Node, Traits, walk
 from dataflow.graph.registry import register
 from dataflow.graph.rows import plain_value
 from dataflow.ops.forms import CONDITION, settled_terms
+from dataflow.whole_numbers import is_whole
 
 __all__ = ["Condition", "Filter", "columns_read", "expression_of"]
 
@@ -131,7 +132,7 @@ class Filter(Node):
         by_function = expression_of(self.condition) is None
         if not by_function and self.batched:
             raise PlanError("filter(batched=True) is for functions.", hint="leave it out")
-        if not isinstance(self.batch_size, int) or isinstance(self.batch_size, bool) or self.batch_size < 1:
+        if not is_whole(self.batch_size, 1):
             raise PlanError(
                 f"filter(batch_size={self.batch_size!r}) is no number of rows.", hint="give 1 or more"
             )

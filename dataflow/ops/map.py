@@ -21,6 +21,7 @@ from dataflow.graph.registry import register
 from dataflow.graph.returned_columns import as_column, fitting_columns, misfit, type_of
 from dataflow.graph.rows import Row, plain_value, taken
 from dataflow.ops.function_step import FunctionStep
+from dataflow.whole_numbers import is_whole
 from dataflow.wording import counted
 
 __all__ = ["Map"]
@@ -43,7 +44,7 @@ class Map(FunctionStep):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.batch_size, int) or isinstance(self.batch_size, bool) or self.batch_size < 1:
+        if not is_whole(self.batch_size, 1):
             raise PlanError(
                 f"map(batch_size={self.batch_size!r}) is no number of rows.", hint="give 1 or more"
             )

@@ -17,6 +17,7 @@ from dataflow.graph.columns import check_columns, check_new_names
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
+from dataflow.whole_numbers import is_whole
 from dataflow.wording import counted
 
 __all__ = ["Pad"]
@@ -45,7 +46,7 @@ class Pad(Node):
     def __post_init__(self) -> None:
         check_columns("pad", self.lengths, None)
         for name, length in self.lengths.items():
-            if not isinstance(length, int) or length < 1:
+            if not is_whole(length, 1):
                 raise PlanError(
                     f"pad: length {length!r} for column {name!r}.", hint="give a whole number over 0"
                 )

@@ -11,6 +11,7 @@ from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
 from dataflow.order import stream
 from dataflow.order.stream import Stream
+from dataflow.whole_numbers import is_whole
 
 __all__ = ["Repeat"]
 
@@ -23,7 +24,7 @@ class Repeat(Node):
     passes: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.passes, int) or isinstance(self.passes, bool) or self.passes < 1:
+        if not is_whole(self.passes, 1):
             raise PlanError(
                 f"repeat({self.passes!r}) is no number of passes.", hint="give a whole number from 1 up"
             )

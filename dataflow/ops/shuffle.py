@@ -20,6 +20,7 @@ from dataflow.order import stream
 from dataflow.order.permute import permutation
 from dataflow.order.philox import key_of
 from dataflow.order.stream import Stream
+from dataflow.whole_numbers import is_whole
 
 __all__ = ["OutputShuffle", "Shuffle", "output_order"]
 
@@ -39,7 +40,7 @@ class Shuffle(Node):
         if isinstance(self.window, str):
             if self.window != "full":
                 parse_bytes(self.window, "window")
-        elif not isinstance(self.window, int) or isinstance(self.window, bool) or self.window < 1:
+        elif not is_whole(self.window, 1):
             raise PlanError(
                 f"shuffle(window={self.window!r}) is no window.",
                 hint="use rows, as 10_000, bytes, as '64MB', or 'full'",

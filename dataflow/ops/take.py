@@ -11,6 +11,7 @@ from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
 from dataflow.order import stream
 from dataflow.order.stream import Stream
+from dataflow.whole_numbers import is_whole
 
 __all__ = ["Take"]
 
@@ -23,7 +24,7 @@ class Take(Node):
     rows: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rows, int) or isinstance(self.rows, bool) or self.rows < 0:
+        if not is_whole(self.rows, 0):
             raise PlanError(
                 f"take({self.rows!r}) is no number of rows.", hint="give a whole number from 0 up"
             )

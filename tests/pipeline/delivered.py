@@ -113,19 +113,21 @@ def _parquet(folder: Path) -> flow.Pipeline:
 
 
 def _arrow_file(folder: Path) -> flow.Pipeline:
-    table = _table()
-    with pa.ipc.new_file(str(folder / "a.arrow"), table.schema) as out:
-        for start, rows in ((0, 5), (5, 11), (16, 25)):
-            out.write_table(table.slice(start, rows))
-    return flow.read(folder / "a.arrow")
+    return _written(folder / "a.arrow", pa.ipc.new_file)
 
 
 def _arrow_stream(folder: Path) -> flow.Pipeline:
+    return _written(folder / "a.arrows", pa.ipc.new_stream)
+
+
+def _written(
+    file: Path, new: Callable[[str, pa.Schema], pa.RecordBatchFileWriter | pa.RecordBatchStreamWriter]
+) -> flow.Pipeline:
     table = _table()
-    with pa.ipc.new_stream(str(folder / "a.arrows"), table.schema) as out:
+    with new(str(file), table.schema) as out:
         for start, rows in ((0, 5), (5, 11), (16, 25)):
             out.write_table(table.slice(start, rows))
-    return flow.read(folder / "a.arrows")
+    return flow.read(file)
 
 
 def _feather(folder: Path) -> flow.Pipeline:

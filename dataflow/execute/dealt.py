@@ -22,11 +22,13 @@ from dataflow.execute.known import Made
 from dataflow.execute.needs import ALL_ROWS
 from dataflow.execute.open_lanes import OpenLanes
 from dataflow.execute.outputs import Cursor, LaneOutputs
+from dataflow.execute.quarantine import too_many
 from dataflow.execute.read_ahead import ReadAhead
 from dataflow.execute.remainder import say_left_over
 from dataflow.execute.replace import Mend
 from dataflow.execute.segment import Segment
 from dataflow.execute.setup import Setup
+from dataflow.graph.block import BadSample
 from dataflow.order.batches import RankShare, split
 from dataflow.order.deal import Dealt, deal, first_cap
 from dataflow.order.epoch import EpochOrder
@@ -74,26 +76,32 @@ class DealtPlace:
 
 class _Settled(NamedTuple):
     """The next batch: the rows that each lane gives and whose turn it is behind it, which all ranks know; this
-    rank's share; the place in front of it. Or the error that it is."""
+    rank's share; the place in front of it. Or the error that it is, and the bad rows that are too many."""
 
     counts: tuple[int, ...]
     turn: int
     share: RankShare
     place: DealtPlace
     error: Exception | None = None
+    too_many: tuple[BadSample, ...] = ()
 
 
 _NO_SHARE = RankShare((), None, None)
 
 
 class DealtDriver:
-    """Makes the batches of one rank, epoch after epoch, from a place on."""
+    """Makes the batches of one rank, epoch after epoch, from a place on.
 
-    def __init__(self, setup: Setup, bench: Bench, mend: Mend | None, ranks: Ranks) -> None:
+    Args:
+        errors: the bad rows in front of that place.
+    """
+
+    def __init__(self, setup: Setup, bench: Bench, mend: Mend | None, ranks: Ranks, errors: int = 0) -> None:
         self._setup, self._bench, self._mend, self._ranks = setup, bench, mend, ranks
         self._batching, self._rank, self._world = setup.batching, setup.world.rank, setup.world.size
         self._own = lanes_of(self._rank, self._world, self._batching.lanes)
         self._ahead = ReadAhead(bench, setup.budget.pace)
+        self._errors, self._max_errors = errors, setup.options.errors.max_errors
         self._said = False
 
     def run(self, epoch: int, step: int, place: DealtPlace) -> Generator[Made, None, None]:
@@ -112,7 +120,7 @@ class DealtDriver:
             lanes.keep(self._reach(range(self._batching.lanes)), place.cursors)
             now = self._settle(lanes, epoch, step, place, None)
             if now.error is not None:
-                raise now.error
+                yield from self._ends_with(epoch, step, now.error, now.too_many)
             if not self._is_batch(now) and step == 0:
                 left = tuple(lanes.left_bad())
                 yield Made(epoch, step, [], left_bad=left)
@@ -124,16 +132,29 @@ class DealtDriver:
                 assert batch is not None
                 last = after.error is None and not self._is_batch(after)
                 if last:
-                    batch = batch.with_bad((*batch.bad, *lanes.left_bad()))
+                    batch = batch.with_bad((*batch.bad, *self._reported(lanes.left_bad())))
                 # What is wrong with the next batch is said when that is due: this one is whole.
                 yield Made(epoch, step, [batch], after=after.place.state(), last=last)
                 # By now it was taken: it must not be held while the next one is made.
                 del batch
                 if after.error is not None:
-                    raise after.error
+                    yield from self._ends_with(epoch, step + 1, after.error, after.too_many)
                 step, now = step + 1, after
             self._say_left_out(epoch, sum(now.counts))
         yield Made(epoch, step, [], ends_epoch=True)
+
+    @staticmethod
+    def _ends_with(
+        epoch: int, step: int, error: Exception, too_many: tuple[BadSample, ...]
+    ) -> Iterator[Made]:
+        """The end of the run at an error; the bad rows that it is about are written down, too.
+
+        Raises:
+            Exception: the error.
+        """
+        if too_many:
+            yield Made(epoch, step, [], left_bad=too_many)
+        raise error
 
     def _outputs(self, order: EpochOrder, epoch: int, lane: int, cursor: Cursor) -> LaneOutputs:
         stride = self._batching.batch // self._batching.lanes
@@ -165,7 +186,9 @@ class DealtDriver:
         """
         cap = first_cap(self._batching.batch, self._batching.lanes)
         while True:
-            words = self._heard(Word(epoch, step, failure is not None, lanes.offers(cap)), failure)
+            words = self._heard(
+                Word(epoch, step, failure is not None, lanes.offers(cap, self._bearable)), failure
+            )
             offers = [offer for word in words for offer in word.offers]
             now = DealtPlace(tuple(Cursor(offer.row, offer.sub) for offer in offers), place.turn)
             found = deal(
@@ -177,7 +200,8 @@ class DealtDriver:
                 lanes.keep(self._reach(alive) | {part.lane for part in settled.share.parts}, now.cursors)
                 return settled
             if offers[found.lane].failed:
-                return _Settled((), place.turn, _NO_SHARE, now, self._lane_error(lanes, found.lane))
+                error, bad = self._lane_error(lanes, found.lane)
+                return _Settled((), place.turn, _NO_SHARE, now, error, bad)
             # A lane that has failed and was not reached belongs to a later batch.
             cap *= 2
 
@@ -211,15 +235,27 @@ class DealtDriver:
             )
         return words
 
-    def _lane_error(self, lanes: OpenLanes, lane: int) -> Exception:
-        """What ended a lane that has failed: its error on the rank that owns it, a RankError on the others."""
+    @property
+    def _bearable(self) -> int | None:
+        """How many more bad rows may be left out; None: any number."""
+        return None if self._max_errors is None else max(0, self._max_errors - self._errors)
+
+    def _lane_error(self, lanes: OpenLanes, lane: int) -> tuple[Exception, tuple[BadSample, ...]]:
+        """What ended a lane that has failed: its error on the rank that owns it, a RankError on the others.
+
+        And its bad rows where that is because they are too many.
+        """
+        bad = tuple(lanes.unbearable(lane)) if lane in self._own else ()
+        if bad and self._max_errors is not None:
+            return too_many(self._errors + len(bad), self._max_errors, bad[-1], self._bench.place), bad
         error = lanes.error(lane) if lane in self._own else None
         if error is not None:
-            return error
+            return error, ()
         owner = lane * self._world // self._batching.lanes
-        return RankError(
+        failed = RankError(
             f"rank {owner} failed in lane {lane}.", hint=f"its own error is in the log of rank {owner}"
         )
+        return failed, ()
 
     # ---- this rank's share of it
 
@@ -240,7 +276,12 @@ class DealtDriver:
         batch = assemble(rows, 1, self._bench.memory)[0]
         if share.slots is not None and share.valid is not None:
             batch = padded(batch, share.slots, share.valid)
-        return batch.with_bad(lanes.passed_bad())
+        return batch.with_bad(self._reported(lanes.passed_bad()))
+
+    def _reported(self, bad: list[BadSample]) -> list[BadSample]:
+        """Bad rows that a batch reports: they count for those that follow it."""
+        self._errors += len(bad)
+        return bad
 
     # ---- the end of an epoch
 

@@ -38,10 +38,14 @@ class OpenLanes:
         self._ahead.add(self._epoch, [outputs.feed for outputs in new.values()])
         self._ahead.top_up()
 
-    def offers(self, cap: int) -> tuple[Offer, ...]:
-        """What each own lane can give, up to `cap` rows; waits for them."""
+    def offers(self, cap: int, bearable: int | None = None) -> tuple[Offer, ...]:
+        """What each own lane can give, up to `cap` rows, and behind `bearable` bad ones nothing; waits for them."""
         self._ahead.top_up()
-        return tuple(self._open[lane].offer(cap) for lane in self._own)
+        return tuple(self._open[lane].offer(cap, bearable) for lane in self._own)
+
+    def unbearable(self, lane: int) -> list[BadSample]:
+        """The bad rows of an own lane up to the first that is not borne; none where all are."""
+        return self._open[lane].unbearable()
 
     def error(self, lane: int) -> Exception | None:
         """What ended a lane here, if anything did."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -45,6 +46,12 @@ class _Held:
             return Cursor(self.start + last, row - int(np.searchsorted(origin, last)))
         return Cursor(self.start + last + 1, 0)
 
+    def in_front_of(self, row: int) -> int:
+        """The rows of the block behind which the cursor is not behind lane row `row`."""
+        if row >= self.stop:
+            return self.block.rows
+        return 0 if self.whole else int(np.searchsorted(self.block.origin, row - self.start))
+
 
 class LaneOutputs:
     """A queue that is filled as far as it is asked for.
@@ -62,19 +69,45 @@ class LaneOutputs:
         self._held: deque[tuple[_Held, int]] = deque()
         self._rows = 0
         self._bad: deque[tuple[int, BadSample]] = deque()
+        self._bearable: int | None = None
         self._stop = 0  # the lane row behind the last window that has come
         self._ended = False
         self.error: Exception | None = None
 
-    def offer(self, cap: int) -> Offer:
-        """What the lane can give, up to `cap` rows; waits for them. What goes wrong is in the offer."""
+    def offer(self, cap: int, bearable: int | None = None) -> Offer:
+        """What the lane can give, up to `cap` rows; waits for them. What goes wrong is in the offer.
+
+        Args:
+            bearable: how many more bad rows are borne, None: any number. No batch has a row behind one more than
+                that: the lane is read no further, and fails there.
+        """
+        self._bearable = bearable
         while self._rows <= cap and not self._over:
             self._fetch()
-        rows = min(self._rows, cap)
-        behind = rows == self._rows
+        most = self._rows if self._last_straw is None else self._rows_in_front_of(self._last_straw)
+        rows = min(most, cap)
+        behind = rows == most
+        over = self._last_straw is not None
         return Offer(
-            rows, behind and self._ended, self.cursor.row, self.cursor.sub, behind and self.error is not None
-        )
+            rows, behind and self._ended and not over, self.cursor.row, self.cursor.sub,
+            behind and (over or self.error is not None),
+        )  # fmt: skip
+
+    @property
+    def _last_straw(self) -> int | None:
+        """The lane row of the first bad one that is not borne, None where all that have been met are."""
+        if self._bearable is None or len(self._bad) <= self._bearable:
+            return None
+        return self._bad[self._bearable][0]
+
+    def _rows_in_front_of(self, row: int) -> int:
+        return sum(max(0, held.in_front_of(row) - at) for held, at in self._held)
+
+    def unbearable(self) -> list[BadSample]:
+        """The bad rows up to the first that is not borne; none where all are."""
+        if self._bearable is None or self._last_straw is None:
+            return []
+        return [bad for _, bad in islice(self._bad, self._bearable + 1)]
 
     @property
     def _whole(self) -> bool:
@@ -83,7 +116,7 @@ class LaneOutputs:
 
     @property
     def _over(self) -> bool:
-        return self._ended or self.error is not None
+        return self._ended or self.error is not None or self._last_straw is not None
 
     def _fetch(self) -> None:
         try:
@@ -101,7 +134,7 @@ class LaneOutputs:
         if self._mend is not None or not self._tolerant:
             block = self._up_to_bad(block)
         # Those that were replaced are counted where the rows that stand in for them are delivered.
-        self._bad.extend((start + bad.origin, bad) for bad in block.bad)
+        self._bad.extend((start + bad.origin, bad) for bad in sorted(block.bad, key=lambda bad: bad.origin))
         skip = min(self._skip, block.rows)
         self._skip -= skip
         if block.rows > skip:
@@ -162,7 +195,7 @@ class LaneOutputs:
     def passed_bad(self) -> list[BadSample]:
         """Bad rows in front of the cursor that have not been reported; at the lane's end it goes behind the last."""
         passed = []
-        over = self._ended and not self._held
+        over = self._ended and not self._held and self._last_straw is None
         if over:
             self.cursor = Cursor(max(self.cursor.row, self._stop))
         while self._bad and (over or self._bad[0][0] < self.cursor.row):

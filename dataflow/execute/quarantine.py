@@ -9,13 +9,24 @@ from typing import TextIO
 
 from connectors.contract import Json
 from dataflow.errors import DataError
-from dataflow.execute.row_names import place_finder
+from dataflow.execute.row_names import FindPlace, place_finder
 from dataflow.graph.block import BadSample
 from dataflow.index.index import Index
 from dataflow.options import ErrorPolicy
 from dataflow.wording import counted
 
-__all__ = ["Quarantine"]
+__all__ = ["Quarantine", "too_many"]
+
+
+def too_many(errors: int, max_errors: int, last: BadSample, place: FindPlace) -> DataError:
+    """The error of a run that has had one bad row more than `max_errors`: `last`, whose own error is the cause."""
+    file, row = place(last.id)
+    error = DataError(
+        f"{counted(errors, 'bad row')}, and max_errors={max_errors}. The last: {last.error}",
+        file=file, row=row, hint="mend the data, or allow more with max_errors=",
+    )  # fmt: skip
+    error.__cause__ = last.error
+    return error
 
 
 class Quarantine:
@@ -40,11 +51,7 @@ class Quarantine:
         self.errors += 1
         self._write(bad)
         if self._policy.max_errors is not None and self.errors > self._policy.max_errors:
-            file, row = self._place(bad.id)
-            raise DataError(
-                f"{counted(self.errors, 'bad row')}, and max_errors={self._policy.max_errors}. The last: {bad.error}",
-                file=file, row=row, hint="mend the data, or allow more with max_errors=",
-            ) from bad.error  # fmt: skip
+            raise too_many(self.errors, self._policy.max_errors, bad, self._place)
 
     def add_last(self, rows: Sequence[BadSample]) -> None:
         """Write down the rows that the end of a run leaves behind, and close the file.

@@ -112,7 +112,7 @@ class Running:
         if setup.steps is not None:
             return KnownDriver(setup, bench, mend, until).run(place.epoch, place.step)
         assert self._ranks is not None
-        dealt = DealtDriver(setup, bench, mend, self._ranks)
+        dealt = DealtDriver(setup, bench, mend, self._ranks, place.errors)
         lanes = setup.batching.lanes
         at = DealtPlace.start(lanes) if place.after is None else DealtPlace.from_state(place.after, lanes)
         return dealt.run(place.epoch, place.step, at)

@@ -37,7 +37,7 @@ class _Outputs:
         self.cancelled = False
         self.error = None
 
-    def offer(self, cap: int) -> Offer:
+    def offer(self, cap: int, bearable: int | None) -> Offer:
         return Offer(cap, False, self.cursor.row, self.cursor.sub, False)
 
     def take(self, rows: int) -> list[Any]:

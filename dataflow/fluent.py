@@ -259,7 +259,8 @@ class Pipeline(PipelineBase):
     def loader(
         self, *, device: Any = None, rank: int | None = None, world_size: int | None = None,
         mesh: Any = None, group: Any = None, ids: bool = False, memory_limit: int | str | None = None,
-        threads: int | None = None, prefetch: int | None = None, executor: str = "threads",
+        threads: int | None = None, prefetch: int | None = None, epochs: int | None = None,
+        executor: str = "threads",
         collate: Callable[[dict[str, Any]], Any] | None = None, on_error: OnError = "raise",
         max_errors: int | None = None, quarantine: str | Path | None = None, trace: str | Path | None = None,
         output: Literal["torch", "numpy", "arrow"] = "torch", **unknown: Never,
@@ -285,6 +286,7 @@ class Pipeline(PipelineBase):
             memory_limit=default_memory_limit() if limit is None else limit,
             threads=available_cores() if threads is None else threads,
             prefetch=LoaderOptions.prefetch if prefetch is None else prefetch,
+            epochs=epochs,
             ids=ids,
             errors=ErrorPolicy(
                 on_error=on_error,

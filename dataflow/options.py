@@ -63,19 +63,23 @@ class ErrorPolicy:
 class LoaderOptions:
     """How a loader works; nothing here changes which samples it delivers, nor their order.
 
-    `memory_limit` in bytes; `prefetch` in batches; `trace` is the file for the timeline.
+    `memory_limit` in bytes; `prefetch` in batches; `epochs` are those that will be iterated in all, None where that is
+    not known; `trace` is the file for the timeline.
     """
 
     memory_limit: int
     threads: int
     prefetch: int = 128
+    epochs: int | None = None
     ids: bool = False
     errors: ErrorPolicy = ErrorPolicy()
     trace: Path | None = None
 
     def __post_init__(self) -> None:
-        for name in ("memory_limit", "threads", "prefetch"):
+        for name in ("memory_limit", "threads", "prefetch", "epochs"):
             value = getattr(self, name)
+            if name == "epochs" and value is None:
+                continue
             if not is_whole(value, 1):
                 raise PlanError(
                     f"{name}={value!r} is no whole number over 0.", hint="leave it out for the default"

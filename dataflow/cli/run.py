@@ -55,7 +55,7 @@ def run(
         opened = open_from_here(spec, allow)
         # Batches are dropped here, and without torch the command starts a second earlier.
         options: dict[str, Any] = {"output": "numpy", **opened.loader}
-        loader = opened.pipeline.loader(**options, rank=rank, world_size=world)
+        loader = opened.pipeline.loader(**options, epochs=epochs, rank=rank, world_size=world)
         resumed = state is not None and state.exists()
         if state is not None and resumed:
             loader.load_state_dict(load_state(state), new_files=new_files)

@@ -33,6 +33,7 @@ Read in this order:
     assemble.py   rows of lanes side by side: one rank's batch
     ahead.py      the thread that works ahead of the training loop
     running.py    threads and memory while a loader is iterated
+    horizon.py    which epochs are read ahead
     iteration.py  one `for`: the batches of one epoch
     position.py   where a loader stands, and where it stood before the last batches
     course.py     which setup each epoch has: new files join at a resume

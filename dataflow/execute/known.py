@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -84,11 +84,11 @@ class KnownDriver:
     """Makes the batches of one rank, epoch after epoch, from a position on.
 
     Args:
-        until: an epoch that is not read ahead, because another driver makes it; None where none is.
+        reaches: whether an epoch may be read ahead now.
     """
 
-    def __init__(self, setup: Setup, bench: Bench, mend: Mend | None, until: int | None) -> None:
-        self._setup, self._bench, self._mend, self._until = setup, bench, mend, until
+    def __init__(self, setup: Setup, bench: Bench, mend: Mend | None, reaches: Callable[[int], bool]) -> None:
+        self._setup, self._bench, self._mend, self._reaches = setup, bench, mend, reaches
         self._steps, self._pace = _known(setup), setup.budget.pace
         self._rank, self._world = setup.world.rank, setup.world.size
         self._ahead = ReadAhead(bench, self._pace)
@@ -120,7 +120,7 @@ class KnownDriver:
     def _top_up(self) -> None:
         self._ahead.top_up()
         following = self._epochs[0].number + 1
-        if self._ahead.exhausted and len(self._epochs) == 1 and following != self._until:
+        if self._ahead.exhausted and len(self._epochs) == 1 and self._reaches(following):
             # All of this epoch is being read: begin the next one, so that the boundary costs nothing.
             self._open(following, 0)
             self._ahead.top_up()

@@ -23,6 +23,7 @@ from dataflow.execute.arrow_use import ArrowUse
 from dataflow.execute.assemble import HostBatch
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.dealt import DealtDriver, DealtPlace
+from dataflow.execute.horizon import Horizon
 from dataflow.execute.job import Bench
 from dataflow.execute.known import KnownDriver, Made
 from dataflow.execute.mended import Mended
@@ -91,7 +92,8 @@ class Running:
         self._left_bad: tuple[BadSample, ...] = ()  # behind which no batch follows, because an error does
         self._made: Made | None = None
         self._batches: deque[HostBatch] = deque()
-        self._ahead = Ahead(_up_to(until, self._driver(place, until)), self._let_go)
+        self._horizon = Horizon(place.epoch, setup.options.epochs, until, alone=gathers is None)
+        self._ahead = Ahead(_within(self._horizon, self._driver(place)), self._let_go)
         _OPEN.add(self)
 
     def _bench(self) -> Bench:
@@ -106,11 +108,11 @@ class Running:
             tolerant=options.errors.on_error != "raise", place=place_finder(plan.indexes), last=self._last,
         )  # fmt: skip
 
-    def _driver(self, place: Place, until: int | None) -> Generator[Made, None, None]:
+    def _driver(self, place: Place) -> Generator[Made, None, None]:
         setup, bench = self.setup, self._bench()
         mend = Replacer(bench, self._mended.note) if setup.options.errors.on_error == "replace" else None
         if setup.steps is not None:
-            return KnownDriver(setup, bench, mend, until).run(place.epoch, place.step)
+            return KnownDriver(setup, bench, mend, self._horizon.reaches).run(place.epoch, place.step)
         assert self._ranks is not None
         dealt = DealtDriver(setup, bench, mend, self._ranks, place.errors)
         lanes = setup.batching.lanes
@@ -124,6 +126,7 @@ class Running:
             DataflowError: what making it raised.
         """
         epoch, step = self.at
+        self._horizon.begin(epoch)
         while not self._batches:
             made = self._ahead.get() if self._ahead.ready else self._waited_for(self._ahead.get)
             if not made.ends_epoch:
@@ -134,7 +137,7 @@ class Running:
             elif made.epoch == epoch:
                 self.at = (epoch + 1, 0)
                 return None
-            # Else it is the mark of the epoch before, whose last batch was the last one asked for.
+            # Else it is a mark of the epoch before, whose last batch was the last one asked for.
         assert self._made is not None
         batch = _split_off(self._batches.popleft())
         if batch.replaced is not None:
@@ -205,14 +208,14 @@ def _close_all() -> None:
         running.close()
 
 
-def _up_to(epoch: int | None, driver: Generator[Made, None, None]) -> Generator[Made, None, None]:
-    """What a driver makes in front of an epoch, then the mark of that end as often as it is asked for.
+def _within(horizon: Horizon, driver: Generator[Made, None, None]) -> Generator[Made, None, None]:
+    """What a driver makes up to the horizon, where it gives the mark of that end as often as it is asked for.
 
     A driver that ended there would take with it the batches that are still in the making.
     """
     with closing(driver):
         for made in driver:
-            while made.ends_epoch and made.epoch + 1 == epoch:
+            while made.ends_epoch and not horizon.reaches(made.epoch + 1):
                 yield made
             yield made
             del made  # as in the driver

@@ -66,6 +66,12 @@ def ids(loader: Any) -> Iterator[list[int]]:
         yield batch["__id__"].tolist()
 
 
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_nothing_is_read_beyond_the_last_epoch(epochs: int) -> None:
+    found = run("--epochs", str(epochs))
+    assert found["stats"]["stages"]["read"]["rows"] == 100 * epochs
+
+
 def test_one_epoch_is_iterated_and_reported() -> None:
     done = CliRunner().invoke(app, ["run", "pipe.yaml"])
     assert done.exit_code == 0

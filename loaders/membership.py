@@ -16,6 +16,7 @@ __all__ = ["Membership", "distributed"]
 Mesh = Any
 Group = Any
 Module = Any
+WorkerInfo = Any
 
 # What launchers say of the rank and the number of ranks, those first that others may have started. Slurm's step and
 # not its job: a batch script and its shell are one process, whatever the number of tasks of their job.
@@ -24,6 +25,10 @@ _LAUNCHERS = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),  # mpirun of Open MPI
     ("PMI_RANK", "PMI_SIZE"),  # mpiexec of MPICH and Intel MPI
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),  # srun
+)
+
+_NO_WORKERS = (
+    "give loader.as_iterable_dataset() to the DataLoader, with num_workers=0: it has threads of its own"
 )
 
 
@@ -67,10 +72,12 @@ class Membership:
 
         Raises:
             PlanError: the process is in no such world, what says so is wrong, or a worker of a DataLoader asks
-                without rank and world size.
+                without rank and world size, or with those of all workers.
         """
         if self.rank is not None and self.world_size is not None:
-            return World(rank=self.rank, size=self.world_size)
+            world = World(rank=self.rank, size=self.world_size)
+            _refuse_shared(world)
+            return world
         _refuse_worker()
         if self.mesh is not None:
             return _of_mesh(self.mesh)
@@ -85,8 +92,11 @@ class Membership:
         """Where nothing was given, `world` is still what is running.
 
         Raises:
-            PlanError: torch.distributed was initialised meanwhile, and has this process as another rank.
+            PlanError: torch.distributed was initialised meanwhile, and has this process as another rank; or this is a
+                worker of a DataLoader by now.
         """
+        if self.rank is None:
+            _refuse_worker()
         running = None if self._given else distributed()
         if running is None:
             return
@@ -124,14 +134,37 @@ def distributed() -> Module | None:
     return torch.distributed
 
 
+def _worker() -> WorkerInfo | None:
+    """Which worker of a DataLoader this process is."""
+    torch = sys.modules.get("torch")
+    return None if torch is None else torch.utils.data.get_worker_info()
+
+
 def _refuse_worker() -> None:
     # Each of them would deliver all the rows of the rank that it works for.
-    torch = sys.modules.get("torch")
-    worker = None if torch is None else torch.utils.data.get_worker_info()
+    worker = _worker()
     if worker is not None:
         raise PlanError(
-            f"a loader is made in a DataLoader's worker {worker.id} of {worker.num_workers}.",
-            hint="use num_workers=0: it has threads of its own; or give rank= and world_size= of all workers",
+            f"the loader is in a DataLoader's worker {worker.id} of {worker.num_workers}.",
+            hint=f"{_NO_WORKERS}; or make it there, with rank= and world_size= that count all workers of all ranks",
+        )
+
+
+def _refuse_shared(world: World) -> None:
+    """Refuse a rank that more than one worker of a DataLoader has.
+
+    A rank with w workers has the places r*w to r*w + w-1 of all, or r, r + ranks, r + 2*ranks and so on.
+    """
+    worker = _worker()
+    if worker is None:
+        return
+    ranks, rest = divmod(world.size, worker.num_workers)
+    if rest or worker.id not in (world.rank % worker.num_workers, world.rank // ranks):
+        raise PlanError(
+            f"rank={world.rank} of world_size={world.size} is not that of a DataLoader's worker {worker.id} of "
+            f"{worker.num_workers} alone.",
+            hint=f"{_NO_WORKERS}; or give rank=r*{worker.num_workers}+{worker.id} for rank r, and "
+            f"world_size={worker.num_workers} x the ranks",
         )
 
 

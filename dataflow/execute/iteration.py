@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import Generic, Self, TypeVar
+from typing import Generic, NoReturn, Self, TypeVar
 
 from dataflow.errors import LoaderClosed, PlanError
 from dataflow.execute.running import Running, Taken
@@ -54,6 +54,13 @@ class EpochIterator(Generic[T]):
     def close(self) -> None:
         """Give no further batch."""
         self.closed = True
+
+    def __reduce__(self) -> NoReturn:
+        # What asks for it: pickle, and both kinds of copy.
+        raise PlanError(
+            "an iterator of a loader cannot be pickled or copied: it hands out the batches of that one loader.",
+            hint="keep loader.state_dict(), and load it into another loader of the same pipeline",
+        )
 
     def __iter__(self) -> Self:
         return self

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import replace
 from types import TracebackType
-from typing import Generic, Self, TypeVar, cast
+from typing import Generic, NoReturn, Self, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -279,6 +279,14 @@ class Loader(Generic[T]):
     def _write_trace(self) -> None:
         if self._options.trace is not None and self._meters.recorder is not None:
             self._meters.recorder.write(self._options.trace, rank=self._world.rank)
+
+    def __reduce__(self) -> NoReturn:
+        # What asks for it: pickle, and both kinds of copy.
+        raise PlanError(
+            "a loader cannot be pickled or copied: its threads and its place are those of one process.",
+            hint="pickle the pipeline and loader.state_dict(), and make a loader of them where it runs; for a "
+            "DataLoader use loader.as_iterable_dataset() with num_workers=0",
+        )
 
     def __enter__(self) -> Self:
         return self

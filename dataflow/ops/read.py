@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar
@@ -72,6 +72,9 @@ class FileSource:
         with self._lock:
             return self._opened
 
+    def __reduce__(self) -> tuple[Callable[[], object], tuple[()]]:
+        return _unopened(self)
+
     def written(self) -> dict[str, Json]:
         return written(self, _source_arguments())
 
@@ -93,6 +96,9 @@ class MemorySource:
         listing = Listing(Store(), "", self.connector.files())
         return build_index(self.connector, listing, name=self.name or self.connector.name)
 
+    def __reduce__(self) -> tuple[Callable[[], object], tuple[()]]:
+        return _unopened(self)
+
     def written(self) -> dict[str, Json]:
         raise PlanError(
             f"the source {self!r} is in memory, where no spec can find it.",
@@ -111,6 +117,12 @@ class PinnedSource:
 
     def written(self) -> dict[str, Json]:
         raise InternalError("a source of a saved state has no spec.")
+
+
+def _unopened(source: FileSource | MemorySource) -> tuple[Callable[[], object], tuple[()]]:
+    """How a source is pickled: as it was written, so that its index is opened where it arrives."""
+    given = [argument.name for argument in fields(source) if not argument.name.startswith("_")]
+    return partial(type(source), **{name: getattr(source, name) for name in given}), ()
 
 
 def _source_arguments() -> tuple[Argument, ...]:

@@ -28,6 +28,26 @@ class _LoaderInEachWorker(IterableDataset[Any]):
         return iter(_pipe().loader())
 
 
+class _RankOfAllWorkers(IterableDataset[Any]):
+    """The rows of a rank, of which each worker gets all."""
+
+    def __init__(self, rank: int, world: int) -> None:
+        self.rank, self.world = rank, world
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(_pipe().loader(rank=self.rank, world_size=self.world))
+
+
+class _Wrapped(IterableDataset[Any]):
+    """A data set that holds a loader."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.loader)
+
+
 class _PartOfEachWorker(IterableDataset[Any]):
     """The rows of a rank, split once more among its workers by hand."""
 
@@ -62,6 +82,21 @@ def _share(rank: int, world: int) -> list[list[int]]:
 def test_a_loader_that_is_made_in_a_worker_is_an_error_and_no_row_comes_twice() -> None:
     with pytest.raises(PlanError, match=r"DataLoader's worker \d of 2") as caught:
         _batches(_LoaderInEachWorker(), "fork")
+    assert "num_workers=0" in str(caught.value)
+
+
+@pytest.mark.parametrize(("rank", "world"), [(0, 1), (0, 2), (1, 2), (2, 3)])
+def test_workers_that_are_all_the_same_rank_are_an_error(rank: int, world: int) -> None:
+    with pytest.raises(PlanError, match=rf"rank={rank} of world_size={world} is not that of") as caught:
+        _batches(_RankOfAllWorkers(rank, world), "spawn")
+    assert "as_iterable_dataset()" in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore:Got pickle error:UserWarning")
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_loader_that_a_data_set_brings_into_workers_is_an_error_that_names_the_view(start: str) -> None:
+    with _pipe().loader() as loader, pytest.raises(PlanError, match=r"as_iterable_dataset\(\)") as caught:
+        _batches(_Wrapped(loader), start)
     assert "num_workers=0" in str(caught.value)
 
 

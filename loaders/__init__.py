@@ -9,6 +9,7 @@ foreign_names.py what arguments of torch's DataLoader are called here
 torch.py        batches as torch tensors, and an IterableDataset view
 meet.py         the ranks of one loader meet
 rendezvous.py   how they find each other
+waiting.py      what is said while one waits
 addresses.py    where a machine may be reached
 door.py         the first rank lets the others in
 handshake.py    what they say, so that strangers stay out

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from dataflow.errors import RankError
 from loaders.handshake import ANSWER_BYTES, challenge, confirmation, rank_in
+from loaders.waiting import Waiting
 
 __all__ = ["STRANGERS", "let_in"]
 
@@ -43,16 +44,16 @@ def let_in(
     Raises:
         RankError: not all ranks come by the deadline.
     """
-    door = _Door(listener, key, size)
+    door, waiting = _Door(listener, key, size), Waiting(deadline)
     try:
-        while len(door.ranks) < size - 1:
+        while missing := [rank for rank in range(1, size) if rank not in door.ranks]:
             if time.monotonic() >= deadline:
-                missing = [rank for rank in range(1, size) if rank not in door.ranks]
                 raise RankError(
                     f"ranks {missing} have not made this loader.",
                     hint="make it on all ranks; look at their logs",
                 )
             look()
+            waiting.say(f"ranks {missing} have")
             door.serve(min(deadline, time.monotonic() + _LOOK_S))
     except BaseException:
         for connection in door.ranks.values():

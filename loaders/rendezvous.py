@@ -18,11 +18,13 @@ from dataflow.errors import RankError
 from loaders.addresses import ADDRESS, announced, machine, to_try
 from loaders.door import STRANGERS, let_in
 from loaders.handshake import CHALLENGE_BYTES, CONFIRMATION_BYTES, answer, is_confirmation, new_key
+from loaders.waiting import Waiting
 
 __all__ = ["connect"]
 
 Store = Any
-# How long all ranks have to come; to reach one address; and to be let in there, where a stranger may say nothing.
+# How long, at most, all ranks have to come; to reach one address; and to be let in there, where a stranger may say
+# nothing.
 _COMING_S = 600.0
 _REACHING_S = 5.0
 _ENTERING_S = 10.0
@@ -40,15 +42,21 @@ _PLACE = "place"
 _UNREACHED = "unreached"
 
 
-def connect(store: Store, rank: int, size: int, coming_s: float = _COMING_S) -> dict[int, socket.socket]:
+def connect(store: Store, rank: int, size: int, coming_s: float | None = None) -> dict[int, socket.socket]:
     """Connections of the first of `size` ranks to all others, of another rank to the first.
 
     Every rank calls this as often as the others, on the same store. If it fails on some, all may call it again: a
     rank goes where the first one listens now, and to no place twice.
 
+    Args:
+        coming_s: how long all ranks have to come. By default it is as long as the store waits for a rank, which is the
+            `timeout` of `init_process_group`, and at most ten minutes.
+
     Raises:
-        RankError: not all ranks come within `coming_s`, or one cannot reach the first: on both of them.
+        RankError: not all ranks come in that time, or one cannot reach the first: on both of them.
     """
+    if coming_s is None:
+        coming_s = min(_COMING_S, store.timeout.total_seconds())
     deadline = time.monotonic() + coming_s
     if rank:
         return {0: _enter(store, rank, size, deadline)}
@@ -172,11 +180,12 @@ def _where(place: _Place, tried: list[str]) -> str:
 
 def _found(store: Store, last: str, deadline: float) -> _Place:
     """Where the first rank listens, unless this rank has entered there before: it waits for the next place."""
-    pause_s = 0.005
+    pause_s, waiting = 0.005, Waiting(deadline)
     while True:
         held = _held(store, _PLACE)
         if held and (place := _Place(**json.loads(held))).key != last:
             return place
+        waiting.say("rank 0 has")
         try:
             time.sleep(min(pause_s, _left(deadline)))
         except TimeoutError:

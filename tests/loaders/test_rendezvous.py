@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -325,3 +326,11 @@ def test_a_world_that_is_not_that_of_the_process_group_is_an_error() -> None:
     ) as caught:
         meet_ranks(World(rank=0, size=2), {})
     assert "group=" in caught.value.hint
+
+
+def test_the_wait_for_a_rank_that_never_comes_is_as_long_as_the_store_waits() -> None:
+    for rank, missing in ((0, r"ranks \[1, 2\] have"), (1, "rank 0 has")):
+        store = HashStore()
+        store.set_timeout(timedelta(seconds=0.05))
+        with pytest.raises(RankError, match=f"{missing} not made this loader"):
+            connect(PrefixStore("of loaders", store), rank, WORLD)

@@ -45,8 +45,8 @@ class _Dataflow:
     def __init__(self, job: RankJob) -> None:
         data = Path(job.folder)
         self._loaders: list[TorchLoader] = [
-            image_pipeline(data, job.size, decoded=True).loader(ids=True, threads=job.threads),
-            text_pipeline(data, job.size).loader(ids=True, threads=job.threads),
+            pipe.loader(ids=True, threads=job.threads, epochs=job.size.epochs)
+            for pipe in (image_pipeline(data, job.size, decoded=True), text_pipeline(data, job.size))
         ]
 
     def pairs(self) -> Iterator[tuple[Batch, Batch]]:

@@ -1,11 +1,8 @@
-"""Which epochs may be read: those that were begun, and those of which it is likely that they will be."""
+"""Which epochs may be read: those that were begun, and the next one where it may still come."""
 
 from __future__ import annotations
 
 __all__ = ["Horizon"]
-
-# Most loops have one epoch, and reading ahead behind it may cost as much as that; a loop that has two has further ones.
-_LIKELY = 2
 
 
 class Horizon:
@@ -15,13 +12,10 @@ class Horizon:
         begun: the epoch that the training loop is in.
         epochs: those that it has in all, numbered from 0; None where that is not known.
         until: the epoch that is never read, because another setup runs it; None where none is.
-        alone: no other rank waits for what this one reads; else a rank that is late to begin an epoch, because it saves
-            a state, would keep the others from theirs.
     """
 
-    def __init__(self, begun: int, epochs: int | None, until: int | None, *, alone: bool = True) -> None:
+    def __init__(self, begun: int, epochs: int | None, until: int | None) -> None:
         self._begun, self._epochs, self._until = begun, epochs, until
-        self._first_likely = _LIKELY if alone else 0
 
     def begin(self, epoch: int) -> None:
         """Take notice that the training loop is in an epoch."""
@@ -31,5 +25,4 @@ class Horizon:
         """Whether an epoch may be read now."""
         if epoch == self._until:
             return False
-        likely = epoch >= self._first_likely if self._epochs is None else epoch < self._epochs
-        return likely or epoch <= self._begun
+        return self._epochs is None or epoch < self._epochs or epoch <= self._begun

@@ -92,7 +92,7 @@ class Running:
         self._left_bad: tuple[BadSample, ...] = ()  # behind which no batch follows, because an error does
         self._made: Made | None = None
         self._batches: deque[HostBatch] = deque()
-        self._horizon = Horizon(place.epoch, setup.options.epochs, until, alone=gathers is None)
+        self._horizon = Horizon(place.epoch, setup.options.epochs, until)
         self._ahead = Ahead(_within(self._horizon, self._driver(place)), self._let_go)
         _OPEN.add(self)
 

@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
 
 from dataflow.errors import ConnectorError
 from dataflow.wording import counted
 
 __all__ = ["FileInfo", "listed"]
+
+# What the file systems of fsspec call the time of the last change. `created` only where there is nothing else: an
+# object of a store is written whole, so that it is as old as its content; a file that is changed in place is not.
+_CHANGED: Final = (
+    "mtime",  # local, SFTP, HDFS, Google
+    "LastModified",  # S3 and what is like it
+    "last_modified",  # Azure
+    "updated",  # Google, as text of ISO 8601
+    "Last-Modified",  # HTTP, as text of RFC 9110
+    "created",  # memory
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +59,28 @@ def listed(entry: Mapping[str, Any], path: str) -> FileInfo:
         raise ConnectorError(
             f"the store does not tell the size of {path}.", hint="download it, or use a store that does"
         )
-    changed = next(
-        (entry[key] for key in ("mtime", "LastModified", "last_modified", "created") if key in entry), 0
-    )
-    if isinstance(changed, datetime):
-        changed = changed.timestamp()
     etag = entry.get("ETag") or entry.get("etag") or ""
-    return FileInfo(
-        path, int(size), float(changed) if isinstance(changed, int | float) else 0.0, etag.strip('"')
-    )
+    return FileInfo(path, int(size), _changed(entry), etag.strip('"'))
+
+
+def _changed(entry: Mapping[str, Any]) -> float:
+    """When a file was last changed, in seconds since 1970; 0 where its entry does not tell."""
+    times = (_seconds(entry.get(key)) for key in _CHANGED)
+    return next((time for time in times if time), 0.0)
+
+
+def _seconds(time: object) -> float:
+    if isinstance(time, str):
+        time = _read_time(time)
+    if isinstance(time, datetime):
+        return time.timestamp()
+    return float(time) if isinstance(time, int | float) else 0.0
+
+
+def _read_time(text: str) -> datetime | None:
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return None

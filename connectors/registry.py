@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from connectors.contract import Connector, FileInfo
@@ -18,6 +19,8 @@ from dataflow.errors import MissingExtraError, PlanError, near
 __all__ = ["BUILT_IN", "GROUP", "Format", "check_format", "choose", "names"]
 
 GROUP = "dataflow.connectors"
+# Of more suffixes that no format has the first are shown.
+_MOST_SUFFIXES = 5
 
 
 class Format(NamedTuple):
@@ -93,18 +96,35 @@ def _by_suffix(files: Sequence[FileInfo], named: Collection[str]) -> Connector:
             if entry.name not in BUILT_IN:
                 by_suffix |= dict.fromkeys(_from_package(entry).suffixes, entry.name)
         found, strange = _count(files, by_suffix)
-    kinds = [f"{count} {name}" for name, count in found.most_common()]
-    if strange:
-        kinds.append(f"{len(strange)} of no known format, as {strange[0]}")
-    if not kinds:
+    if not found and not strange:
         raise PlanError("there is no file to tell the format from.", hint="give format=")
-    if len(found) != 1 or (strange and not frozenset(named).isdisjoint(strange)):
+    if not found:
+        raise PlanError(_unknown(strange), hint=_formats(by_suffix))
+    if len(found) > 1 or not frozenset(named).isdisjoint(strange):
+        kinds = [f"{count} {name}" for name, count in found.most_common()]
+        if strange:
+            kinds.append(f"{len(strange)} of no known format, as {strange[0]}")
         raise PlanError(
             f"the files do not have one format: {', '.join(kinds)}.",
             hint="read those of one format by a pattern as *.parquet, or say with format= what all of them are: "
             + ", ".join(names()),
         )
     return _by_name(next(iter(found)))
+
+
+def _unknown(paths: Sequence[str]) -> str:
+    """That no format has the suffixes of these files."""
+    suffixes = dict.fromkeys(PurePosixPath(path).suffix for path in paths)
+    said = ", ".join(suffix or "none at all" for suffix in list(suffixes)[:_MOST_SUFFIXES])
+    whose = "the suffix of" if len(paths) == 1 else f"the suffixes of {len(paths):,} files, as"
+    return f"no format is known for {whose} {paths[0]}: {said}."
+
+
+def _formats(by_suffix: Mapping[str, str]) -> str:
+    """What can be read, and how to say that files of another suffix are of it."""
+    suffixes = {kind: " ".join(s for s, known in by_suffix.items() if known == kind) for kind in names()}
+    kinds = [f"{kind} ({its})" if its else kind for kind, its in suffixes.items()]
+    return f"formats are {', '.join(kinds)}; say format= where a file is one of them by another suffix"
 
 
 def _count(files: Sequence[FileInfo], by_suffix: dict[str, str]) -> tuple[Counter[str], list[str]]:

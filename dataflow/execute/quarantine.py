@@ -32,6 +32,8 @@ def too_many(errors: int, max_errors: int, last: BadSample, place: FindPlace) ->
 class Quarantine:
     """Counts the bad rows of one rank, writes them down, and ends the run where there are too many.
 
+    Lines are appended to the file, which other runs and other ranks may have filled before.
+
     Args:
         indexes: the sources by number.
         errors: those counted before, from a state.

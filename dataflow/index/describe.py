@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from connectors.contract import Json
 from dataflow.index.index import Index
@@ -69,10 +70,39 @@ def _problems(index: Index) -> list[str]:
             f"{len(f):,} fragments have only {counted(int(f.bytes.mean()), 'byte')} on average: larger row groups or "
             "shards read faster."
         )
-    schemas = len({str(variant.schema) for variant in index.variants})
-    if schemas > 1:
-        problems.append(f"The files have {schemas} different schemas.")
-    return [*problems, *_lacks(index), *_remarks(index)]
+    return [*problems, *_schemas(index), *_lacks(index), *_remarks(index)]
+
+
+def _schemas(index: Index) -> Iterator[str]:
+    """How many schemas the files have, and the first file that has not that of the first."""
+    written = [str(variant.schema) for variant in index.variants]
+    if len(set(written)) < 2:
+        return
+    own = index.files.variant
+    first = int(own[0])
+    other = next(number for number, variant in enumerate(own) if written[variant] != written[first])
+    differs = _difference(index.variants[first].schema, index.variants[int(own[other])].schema)
+    yield (
+        f"The files have {len(set(written))} different schemas: in {index.files.name(other)}, unlike "
+        f"{index.files.name(0)}, {differs}."
+    )
+
+
+def _difference(first: pa.Schema, other: pa.Schema) -> str:
+    """What is different in the columns of the other schema."""
+    before, now = _kinds(first), _kinds(other)
+    said = [f"there is no {name!r}" for name in before if name not in now]
+    said += [f"there is {name!r} ({kind})" for name, kind in now.items() if name not in before]
+    said += [
+        f"{name!r} is {kind} and not {before[name]}"
+        for name, kind in now.items()
+        if before.get(name, kind) != kind
+    ]
+    return ", ".join(said) or "the columns stand in another order"
+
+
+def _kinds(schema: pa.Schema) -> dict[str, str]:
+    return {field.name: f"{field.type}{'' if field.nullable else ' not null'}" for field in schema}
 
 
 def _lacks(index: Index) -> Iterator[str]:

@@ -73,9 +73,11 @@ def test_suffixes_that_agree_choose_the_connector(paths: list[str], name: str) -
     ("paths", "said"),
     [
         (["a.parquet", "b.parquet", "c.tar"], "2 parquet, 1 tar"),
-        (["a"], "1 of no known format, as /data/a"),
-        (["a.gz"], "1 of no known format"),
-        (["dir.parquet/part-0"], "1 of no known format"),
+        (["a.csv"], r"no format is known for the suffix of /data/a\.csv: \.csv\."),
+        (["a"], "no format is known for the suffix of /data/a: none at all"),
+        (["a.gz"], r"for the suffix of /data/a\.gz: \.gz"),
+        (["dir.parquet/part-0"], "for the suffix of /data/dir.parquet/part-0: none at all"),
+        (["a.csv", "b.xml", "c.csv"], r"the suffixes of 3 files, as /data/a\.csv: \.csv, \.xml"),
     ],
 )
 def test_suffixes_that_do_not_agree_are_an_error_that_names_format(paths: list[str], said: str) -> None:
@@ -91,6 +93,14 @@ def test_files_of_no_known_format_beside_others_choose_nothing(beside: str) -> N
     with pytest.raises(PlanError, match="1 parquet, 1 of no known format") as caught:
         choose(None, files("a.parquet", beside), named=[f"/data/{beside}"])
     assert "format=" in caught.value.hint
+
+
+def test_formats_are_named_with_their_suffixes_where_a_file_has_none_of_them(install: Any) -> None:
+    install(songs=f"{__name__}:make_songs")
+    with pytest.raises(PlanError) as caught:
+        choose(None, files("a.csv"))
+    for said in ("parquet (.parquet .pq)", "jsonl (", "songs (.song)", "say format="):
+        assert said in caught.value.hint
 
 
 def test_no_files_are_an_error() -> None:

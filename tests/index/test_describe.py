@@ -51,7 +51,26 @@ def test_fragments_too_large_or_too_small_are_problems(size: int, rows: int, pro
 def test_files_of_different_schemas_are_a_problem(folder: Path) -> None:
     write_lines(folder / "b.lines", [{"y": 1}], {"y": "int64"})
     assert describe(opened(folder))["problems"] == [
-        "The files have 2 different schemas.",
+        "The files have 2 different schemas: in b.lines, unlike a.lines, there is no 'x', there is 'y' (int64).",
         "b.lines has no column 'x'.",
         "2 files, as a.lines, have no column 'y'.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "differs"),
+    [
+        ({"x": "int32", "y": "string"}, "'x' is int32 and not int64"),
+        ({"y": "string", "x": "int64"}, "the columns stand in another order"),
+    ],
+)
+def test_the_first_file_that_differs_is_named_and_how(
+    tmp_path: Path, columns: dict[str, str], differs: str
+) -> None:
+    row = {"x": 1, "y": "a"}
+    write_lines(tmp_path / "a.lines", [row], {"x": "int64", "y": "string"})
+    write_lines(tmp_path / "b.lines", [row], {"x": "int64", "y": "string"})
+    write_lines(tmp_path / "c.lines", [row], columns)
+    assert describe(opened(tmp_path))["problems"] == [
+        f"The files have 2 different schemas: in c.lines, unlike a.lines, {differs}."
     ]

@@ -15,9 +15,10 @@ from dataflow.cli.demo import demo
 from dataflow.cli.explain import explain
 from dataflow.cli.index import index
 from dataflow.cli.inspect import inspect
-from dataflow.cli.reporting import EXIT_CODES, was_stopped
+from dataflow.cli.reporting import EXIT_CODES
 from dataflow.cli.run import run
 from dataflow.cli.state import state
+from dataflow.cli.stopping import exit_code, stop_behind
 
 __all__ = ["app", "main"]
 
@@ -61,13 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
-    except KeyboardInterrupt:
-        return 130
-    except ImportError as error:
-        # Of a word that loads the rest of itself before it reports, as `bench`.
-        if not was_stopped(error):
+    except (KeyboardInterrupt, ImportError) as error:
+        # ImportError: of a word that loads the rest of itself before it reports, as `bench`.
+        stop = stop_behind(error)
+        if stop is None:
             raise
-        return 130
+        return exit_code(stop)
     except BrokenPipeError:
         # The reader, as `head`, had enough; the interpreter must not flush into the closed pipe at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

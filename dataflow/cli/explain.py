@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from connectors.contract import Json
-from dataflow.cli.open import open_from_here
+from dataflow.cli.open import SpecFile, open_from_here
 from dataflow.cli.reporting import Allow, AsJson, Debug, reporting
 
 __all__ = ["explain"]
 
 
 def explain(
-    spec: Annotated[str, typer.Argument(metavar="SPEC", help="A YAML or JSON file.")],
+    spec: SpecFile,
     world: Annotated[
         int | None, typer.Option("--world", min=1, help="On so many ranks; else as the environment says.")
     ] = None,

@@ -5,10 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from dataflow.spec import Spec, open_spec
 
-__all__ = ["open_from_here"]
+__all__ = ["SpecFile", "open_from_here"]
+
+SpecFile = Annotated[str, typer.Argument(metavar="SPEC", help="A YAML or JSON file.")]
 
 
 def open_from_here(spec: str, allow: Sequence[str] | None) -> Spec:

@@ -13,13 +13,14 @@ from typing import Annotated, NoReturn
 import typer
 
 from connectors.contract import Json
+from dataflow.cli.stopping import exit_code, signal_name, stop_behind
 from dataflow.errors import DataflowError, MissingExtraError, PlanError
 
-__all__ = ["EXIT_CODES", "Allow", "AsJson", "Debug", "Output", "reporting", "was_stopped"]
+__all__ = ["EXIT_CODES", "Allow", "AsJson", "Debug", "Output", "reporting"]
 
 EXIT_CODES = (
     "0 done; 1 data, store or function failed; 2 wrong usage, spec or pipeline; 3 an optional part is not "
-    "installed; 130 stopped by Ctrl-C."
+    "installed; 130 stopped by Ctrl-C; 143 stopped by SIGTERM."
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
@@ -87,13 +88,12 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Output]:
     output = Output(as_json)
     try:
         yield output
-    except KeyboardInterrupt:
-        _stop(output)
     except (typer.Exit, typer.Abort, BrokenPipeError):
         raise
-    except Exception as error:
-        if was_stopped(error):
-            _stop(output)
+    except (Exception, KeyboardInterrupt) as error:
+        stop = stop_behind(error)
+        if stop is not None:
+            _stop(output, stop)
         if debug:
             traceback.print_exc()
         code = _exit_code(error)
@@ -104,27 +104,17 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Output]:
         output.end(0)
 
 
-def _stop(output: Output) -> NoReturn:
-    output.say("stopped by Ctrl-C")
-    output.end(130)
-    raise typer.Exit(130) from None
+def _stop(output: Output, stop: KeyboardInterrupt) -> NoReturn:
+    output.say(f"stopped by {signal_name(stop)}")
+    output.end(exit_code(stop))
+    raise typer.Exit(exit_code(stop)) from None
 
 
-def was_stopped(error: Exception) -> bool:
-    """Whether Ctrl-C is behind an error: a library that it finds being imported may fail for it in its own way."""
-    if not isinstance(error, ImportError):
-        return False
-    behind: BaseException | None = error
-    while behind is not None and not isinstance(behind, KeyboardInterrupt):
-        behind = behind.__cause__ or behind.__context__
-    return behind is not None
-
-
-def _exit_code(error: Exception) -> int:
+def _exit_code(error: BaseException) -> int:
     return 3 if isinstance(error, MissingExtraError) else 2 if isinstance(error, PlanError) else 1
 
 
-def _say_error(output: Output, error: Exception) -> None:
+def _say_error(output: Output, error: BaseException) -> None:
     if isinstance(error, DataflowError):
         output.say(f"error: {error}")
     else:
@@ -136,12 +126,12 @@ def _say_error(output: Output, error: Exception) -> None:
         output.say(f"  note: {note}")
 
 
-def _notes(error: Exception) -> list[str]:
+def _notes(error: BaseException) -> list[str]:
     """What was added to an error on its way, as the file and the row that it is about."""
     return list(getattr(error, "__notes__", ()))
 
 
-def _described(error: Exception) -> dict[str, Json]:
+def _described(error: BaseException) -> dict[str, Json]:
     if isinstance(error, DataflowError):
         told = {"message": error.message, "hint": error.hint}
     else:

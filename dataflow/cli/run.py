@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from connectors.contract import Json
-from dataflow.cli.open import open_from_here
+from dataflow.cli.open import SpecFile, open_from_here
 from dataflow.cli.reporting import Allow, AsJson, Debug, Output, reporting
 from dataflow.cli.state import load_state, save_state
+from dataflow.cli.stopping import sigterm_as_ctrl_c
 from dataflow.errors import PlanError
 from dataflow.execute.loader import Loader
 from dataflow.wording import counted
@@ -22,96 +22,125 @@ from dataflow.wording import counted
 __all__ = ["run"]
 
 
+Epochs = Annotated[
+    int, typer.Option("--epochs", min=1, help="Epochs in all, those before a resume included.")
+]
+Steps = Annotated[int | None, typer.Option("--steps", min=1, help="Stop after so many batches.")]
+StateFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--state", help="Go on from this file if it is there; the place is saved in it at the end, at an error, at "
+        "Ctrl-C and at SIGTERM. Of several ranks, rank 0 writes it.",
+    ),
+]  # fmt: skip
+NewFiles = Annotated[
+    bool,
+    typer.Option("--new-files", help="Files that are new since --state was saved join at the next epoch."),
+]
+Rank = Annotated[int | None, typer.Option("--rank", help="Which rank this is; with --world.")]
+World = Annotated[int | None, typer.Option("--world", help="How many ranks there are.")]
+
+
 def run(
-    spec: Annotated[str, typer.Argument(metavar="SPEC", help="A YAML or JSON file.")],
-    epochs: Annotated[
-        int, typer.Option("--epochs", min=1, help="Epochs in all, those before a resume included.")
-    ] = 1,
-    steps: Annotated[int | None, typer.Option("--steps", min=1, help="Stop after so many batches.")] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            "--state", help="Go on from this file if it is there; the place is saved in it at the end, at an "
-            "error and at Ctrl-C. Of several ranks, rank 0 writes it.",
-        ),
-    ] = None,
-    new_files: Annotated[
-        bool,
-        typer.Option("--new-files", help="Files that are new since --state was saved join at the next epoch."),
-    ] = False,
-    rank: Annotated[int | None, typer.Option("--rank", help="Which rank this is; with --world.")] = None,
-    world: Annotated[int | None, typer.Option("--world", help="How many ranks there are.")] = None,
-    allow: Allow = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    spec: SpecFile, epochs: Epochs = 1, steps: Steps = None, state: StateFile = None, new_files: NewFiles = False,
+    rank: Rank = None, world: World = None, allow: Allow = None, as_json: AsJson = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """Iterate the batches of a SPEC, drop them, and report the rate and what limits it.
 
     Options of the loader stand in the spec, under `loader:`.
     """
-    with reporting(as_json=as_json, debug=debug) as output:
-        if state is not None and not state.parent.is_dir():
-            raise PlanError(f"--state {state}: there is no folder {state.parent}.", hint="make it first")
+    with sigterm_as_ctrl_c(), reporting(as_json=as_json, debug=debug) as output:
+        place = None if state is None else _Kept(state, writes=not rank)
         opened = open_from_here(spec, allow)
         # Batches are dropped here, and without torch the command starts a second earlier.
         options: dict[str, Any] = {"output": "numpy", **opened.loader}
         loader = opened.pipeline.loader(**options, epochs=epochs, rank=rank, world_size=world)
-        resumed = state is not None and state.exists()
-        if state is not None and resumed:
-            loader.load_state_dict(load_state(state), new_files=new_files)
-            output.say(f"going on at epoch {loader.epoch}, step {loader.step}, from {state}")
-        going = _Going(loader, loader.epoch, loader.step)
+        resumed = place is not None and place.restore(loader, output, new_files=new_files)
+        going = _Going(loader, epochs, steps)
         try:
-            with loader, _shown(output, _total(loader, epochs, steps)) as advance:
-                going.iterate(epochs, steps, advance)
+            going.iterate(output)
         finally:
-            # Also at Ctrl-C and errors: what was delivered is kept.
+            # Also at Ctrl-C, SIGTERM and errors: what was delivered is kept.
             saved = going.state()
-            if state is not None and not rank:
-                save_state(saved, state)
-            stats = loader.stats()
-            data: dict[str, Json] = {
-                "spec": spec, "batches": going.batches, "rows": stats["rows"], "rows_per_s": stats["rows_per_s"],
-                "epoch": saved["epoch"], "step": saved["step"], "resumed": resumed,
-                "state": None if state is None else str(state), "stats": stats,
-            }  # fmt: skip
-            kept = "" if state is None or rank else f"\nplace saved in {state}"
-            output.give(data, _text(going, loader, epochs) + kept)
+            kept = "" if place is None else place.save(saved)
+            facts: dict[str, Json] = {
+                "spec": spec,
+                "resumed": resumed,
+                "state": None if state is None else str(state),
+            }
+            output.give({**facts, **going.facts(saved)}, going.text() + kept)
 
 
-@dataclass
+class _Kept:
+    """The file that keeps the place; one rank writes it.
+
+    Raises:
+        PlanError: it lies in no folder.
+    """
+
+    def __init__(self, file: Path, *, writes: bool) -> None:
+        if not file.parent.is_dir():
+            raise PlanError(f"--state {file}: there is no folder {file.parent}.", hint="make it first")
+        self._file, self._writes = file, writes
+
+    def restore(self, loader: Loader[Any], output: Output, *, new_files: bool) -> bool:
+        """Let the loader go on from the file, where it is there."""
+        if not self._file.exists():
+            return False
+        loader.load_state_dict(load_state(self._file), new_files=new_files)
+        output.say(f"going on at epoch {loader.epoch}, step {loader.step}, from {self._file}")
+        return True
+
+    def save(self, state: dict[str, Json]) -> str:
+        """Write the place, and say so."""
+        if not self._writes:
+            return ""
+        save_state(state, self._file)
+        return f"\nplace saved in {self._file}"
+
+
 class _Going:
     """An iteration, and its place behind the last batch that was received."""
 
-    loader: Loader[Any]
-    epoch: int
-    step: int
-    batches: int = field(default=0, init=False)
+    def __init__(self, loader: Loader[Any], epochs: int, steps: int | None) -> None:
+        self._loader, self._epochs, self._steps = loader, epochs, steps
+        self._place = (loader.epoch, loader.step)
+        self._batches = 0
 
-    def iterate(self, epochs: int, steps: int | None, advance: Callable[[], None]) -> None:
-        loader = self.loader
-        while loader.epoch < epochs:
-            for _ in loader:
-                self.epoch, self.step = loader.epoch, loader.step
-                self.batches += 1
-                advance()
-                if self.batches == steps:
-                    return
+    def iterate(self, output: Output) -> None:
+        """Take the batches that are left, and close the loader."""
+        loader = self._loader
+        with loader, _shown(output, _total(loader, self._epochs, self._steps)) as advance:
+            while loader.epoch < self._epochs:
+                for _ in loader:
+                    self._place = (loader.epoch, loader.step)
+                    self._batches += 1
+                    advance()
+                    if self._batches == self._steps:
+                        return
 
     def state(self) -> dict[str, Json]:
-        """The state; where Ctrl-C fell between a batch and its receipt, the one in front of that batch."""
-        ahead = (self.loader.epoch, self.loader.step) != (self.epoch, self.step)
-        return self.loader.state_dict(lag=int(ahead))
+        """The state; where a signal fell between a batch and its receipt, the one in front of that batch."""
+        ahead = (self._loader.epoch, self._loader.step) != self._place
+        return self._loader.state_dict(lag=int(ahead))
 
+    def facts(self, state: Mapping[str, Json]) -> dict[str, Json]:
+        """What was delivered, up to where, and how fast."""
+        stats = self._loader.stats()
+        return {
+            "batches": self._batches, "rows": stats["rows"], "rows_per_s": stats["rows_per_s"],
+            "epoch": state["epoch"], "step": state["step"], "stats": stats,
+        }  # fmt: skip
 
-def _text(going: _Going, loader: Loader[Any], epochs: int) -> str:
-    if not going.batches and loader.epoch >= epochs:
-        return (
-            f"nothing left to do: {counted(epochs, 'epoch is', 'epochs are')} done; a larger --epochs goes on"
-        )
-    if not going.batches:
-        return f"no batch was delivered, at epoch {going.epoch}, step {going.step}"
-    return f"{counted(going.batches, 'batch')}\n{loader.report()}"
+    def text(self) -> str:
+        """The same for people."""
+        if self._batches:
+            return f"{counted(self._batches, 'batch')}\n{self._loader.report()}"
+        if self._loader.epoch >= self._epochs:
+            done = counted(self._epochs, "epoch is", "epochs are")
+            return f"nothing left to do: {done} done; a larger --epochs goes on"
+        epoch, step = self._place
+        return f"no batch was delivered, at epoch {epoch}, step {step}"
 
 
 def _total(loader: Loader[Any], epochs: int, steps: int | None) -> int | None:

@@ -1,4 +1,4 @@
-"""`dataflow run`: rate and report, a place that is kept, Ctrl-C in the middle."""
+"""`dataflow run`: rate and report, a place that is kept, signals in the middle."""
 
 from __future__ import annotations
 
@@ -179,7 +179,12 @@ def test_wrong_usage_is_2_with_what_to_do(
     assert done.stdout == ""
 
 
-def test_ctrl_c_in_the_middle_saves_the_place_and_ends_with_130(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "code", "name"), [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM")]
+)
+def test_a_signal_in_the_middle_saves_the_place_and_ends_with_its_code(
+    folder: Path, sent: signal.Signals, code: int, name: str
+) -> None:
     rows = 4000
     pq.write_table(pa.table({"x": np.arange(rows)}), folder / "data.parquet", row_group_size=100)
     (folder / "cli_marking.py").write_text(MARKER)
@@ -196,17 +201,17 @@ def test_ctrl_c_in_the_middle_saves_the_place_and_ends_with_130(folder: Path) ->
     )  # fmt: skip
     try:
         assert (folder / "mark").read_text() == "here"
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         # It ends only when its threads have.
         out, err = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == 130, err
-    assert "stopped by Ctrl-C" in err
+    assert process.returncode == code, err
+    assert f"stopped by {name}" in err
     assert "Traceback" not in err
     found = json.loads(out)
     state = json.loads((folder / "place.json").read_text())
-    assert (found["ok"], found["exit_code"]) == (False, 130)
+    assert (found["ok"], found["exit_code"]) == (False, code)
     assert (found["epoch"], found["step"]) == (state["epoch"], state["step"])
     assert found["batches"] == state["epoch"] * 500 + state["step"] > 0
     sys.path.insert(0, str(folder))

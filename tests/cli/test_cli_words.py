@@ -54,7 +54,7 @@ def test_the_version_is_that_of_the_package() -> None:
 
 def test_the_help_says_what_exit_codes_mean() -> None:
     done = " ".join(text_of("--help").split())
-    assert "130 stopped by Ctrl-C" in done
+    assert "130 stopped by Ctrl-C; 143 stopped by SIGTERM" in done
     for word in ("run", "explain", "index", "inspect", "state", "demo", "bench"):
         assert f" {word} " in done
 

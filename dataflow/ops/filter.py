@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,12 +31,15 @@ __all__ = ["Condition", "Filter", "columns_read", "expression_of"]
 Term = tuple[str, str, object]
 Condition = pc.Expression | Sequence[Term] | Sequence[Sequence[Term]] | Callable[..., object]
 _OPERATORS = ("=", "==", "!=", "<", ">", "<=", ">=", "in", "not in")
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BESIDE_NULL = re.compile(r"(?:[=!<>]=|[<>]) null\[|\(null\[[^()]*\] (?:[=!<>]=|[<>]) ")
 
 
 def expression_of(condition: Condition) -> pc.Expression | None:
     """A condition as an Arrow expression; None for a function.
 
-    Of terms as [("label", ">", 3), ...] all must hold; a list of such lists is an "or" of "and"s.
+    Of terms as [("label", ">", 3), ...] all must hold; a list of such lists is an "or" of "and"s. A column that is
+    `==` None is null, and one that is `!=` None is not.
 
     Raises:
         PlanError: it is none of the three.
@@ -73,11 +77,31 @@ def _term(term: Sequence[object]) -> pc.Expression:
     if operator in ("in", "not in"):
         found = field.isin(list(value))  # type: ignore[call-overload]
         return found if operator == "in" else ~found
+    if value is None:
+        return _null_term(field, operator)
     made: pc.Expression = {
         "=": field.__eq__, "==": field.__eq__, "!=": field.__ne__, "<": field.__lt__,
         ">": field.__gt__, "<=": field.__le__, ">=": field.__ge__,
     }[str(operator)](value)  # fmt: skip
     return made
+
+
+def _null_term(field: pc.Expression, operator: object) -> pc.Expression:
+    if operator not in ("=", "==", "!="):
+        raise PlanError(
+            f"filter: a value is never {operator} None.", hint="use '==' for nulls, '!=' for all else"
+        )
+    null = field.is_null()
+    return ~null if operator == "!=" else null
+
+
+def _refuse_null(expression: pc.Expression) -> None:
+    """Arrow compares nothing with a null: such a condition would hold for no row, and nor would its opposite."""
+    if _BESIDE_NULL.search(_TEXT.sub('""', str(expression))):
+        raise PlanError(
+            f"filter: {expression} compares with None, which holds for no row.",
+            hint="use pc.field(name).is_valid(), or .is_null() for the nulls",
+        )
 
 
 def columns_read(expression: pc.Expression, schema: pa.Schema) -> frozenset[str]:
@@ -136,7 +160,9 @@ class Filter(Node):
             raise PlanError(
                 f"filter(batch_size={self.batch_size!r}) is no number of rows.", hint="give 1 or more"
             )
-        if not by_function and not isinstance(self.condition, pc.Expression):
+        if isinstance(self.condition, pc.Expression):
+            _refuse_null(self.condition)
+        elif not by_function:
             object.__setattr__(self, "condition", settled_terms(self.condition))
 
     @classmethod

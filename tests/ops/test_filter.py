@@ -59,6 +59,46 @@ def test_terms_are_an_and_and_lists_of_terms_an_or(terms: Any, kept: list[int]) 
     assert values(numbers().filter(terms)) == kept
 
 
+# The stubs of pyarrow know no null among its scalars.
+NULL: Any = pc.scalar(None)  # type: ignore[arg-type]
+TYPED_NULL: Any = pc.scalar(pa.scalar(None, pa.int64()))  # type: ignore[arg-type]
+WITH_NULLS = pa.table({"x": [0, None, 2, 3], "s": ["a", "b", None, "!= null["]})
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ([("x", "!=", None)], ["a", None, "!= null["]),
+        ([("x", "==", None)], ["b"]),
+        ([("x", "=", None)], ["b"]),
+        ([[("x", "==", None)], [("s", "==", None), ("x", ">", 1)]], ["b", None]),
+        ([("x", "in", [None, 3])], ["b", "!= null["]),
+        (~pc.field("x").is_null() & (pc.field("s") != "!= null["), ["a"]),
+        (pc.field("s") == "!= null[", ["!= null["]),
+        (pc.if_else(pc.field("x") > 0, pc.field("x"), NULL).is_null(), ["a", "b"]),
+    ],
+)
+def test_nulls_are_kept_or_left_out_where_they_are_asked_for(condition: Any, kept: list[str | None]) -> None:
+    assert [row["s"] for row in rows(flow.from_arrow(WITH_NULLS).filter(condition))] == kept
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pc.field("x") != None,  # noqa: E711
+        pc.field("x") == None,  # noqa: E711
+        (pc.field("s") == "a") & ~(pc.field("x") != NULL),
+        pc.field("x") == NULL,
+        pc.equal(pc.field("x"), TYPED_NULL),
+        [("x", "<", None)],
+    ],
+)
+def test_a_comparison_with_none_that_holds_for_no_row_is_an_error(condition: Any) -> None:
+    with pytest.raises(PlanError, match="None") as caught:
+        flow.from_arrow(WITH_NULLS).filter(condition)
+    assert "is_null()" in caught.value.hint or "'=='" in caught.value.hint
+
+
 @pytest.mark.parametrize(
     ("condition", "named"),
     [

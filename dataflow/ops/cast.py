@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dataflow.errors import PlanError
+from dataflow.errors import DataError, PlanError
 from dataflow.graph.block import Block, Column, as_arrow
 from dataflow.graph.columns import check_columns
 from dataflow.graph.draw import Draw
@@ -20,7 +20,10 @@ from dataflow.graph.registry import register
 __all__ = ["Cast", "data_type", "type_name"]
 
 # The stubs of pyarrow know the members of an array or type only when its class is known statically.
+Arrow: TypeAlias = Any
 
+# Of a longer value the beginning is shown.
+_MOST_LETTERS = 80
 _TENSOR = re.compile(r"(.+)\[(\d+(?:, *\d+)+)\]")
 _PRINTED_TENSOR = re.compile(r"extension<arrow\.fixed_shape_tensor\[value_type=(.+), shape=\[([\d,]+)\]\]>")
 
@@ -117,5 +120,32 @@ class Cast(Node):
     def apply(self, block: Block, draw: Draw) -> Block:
         columns: dict[str, Column] = dict(block.columns)
         for name, kind in self.types.items():
-            columns[name] = pc.cast(as_arrow(columns[name]), data_type(kind), safe=self.safe)
+            columns[name] = self._cast(as_arrow(columns[name]), name, data_type(kind))
         return block.with_columns(columns)
+
+    def _cast(self, column: Arrow, name: str, target: pa.DataType) -> Arrow:
+        try:
+            return pc.cast(column, target, safe=self.safe)
+        except pa.ArrowException as error:
+            # Of more rows the one is not known yet: they are then cast in parts, until it stands alone.
+            value = f": {_printed(column)}" if len(column) == 1 else ""
+            raise DataError(
+                f"cast: column {name!r} ({column.type}) has a value that is no {type_name(target)}{value} "
+                f"({_short(str(error))}).",
+                hint=_hint(column.type, target, safe=self.safe),
+            ) from error
+
+
+def _printed(column: Arrow) -> str:
+    """The only value of a column as Arrow prints it: Python has no value for every time."""
+    return _short(" ".join(column.to_string().split()).removeprefix("[").removesuffix("]").strip())
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 3]}..."
+
+
+def _hint(kind: pa.DataType, target: pa.DataType, *, safe: bool) -> str:
+    skipped = "let the loader leave such rows out with on_error='skip'"
+    numbers = all(pa.types.is_integer(each) or pa.types.is_floating(each) for each in (kind, target))
+    return f"use a wider type, safe=False to cut values off, or {skipped}" if safe and numbers else skipped

@@ -14,7 +14,7 @@ __all__ = ["DATALOADER_IMPORTS", "ENGINE_IMPORTS", "cpu_s", "iterate", "timed", 
 
 # What a side has loaded before its clock starts, with what these load only when they are first used.
 ENGINE_IMPORTS = (
-    "dataflow.fluent",
+    "dataflow.beginnings",
     "loaders.torch",
     "connectors.parquet",
     "pyarrow.parquet",

@@ -8,10 +8,10 @@
 
 Everything here is loaded when it is first used, so that importing takes no time.
 
-Folders, each importing only from those above it: errors.py, wording.py and whole_numbers.py, connectors/
-(formats), options.py and byte_sizes.py, index/ (what is where), order/ (which rows, when, on whom), graph/
-(what a pipeline is), ops/ (operators), optimize/ (rules), execute/ (running it), loaders/ (feeding a
-framework), fluent.py (the verbs), bench/, cli/.
+Folders, each importing only from those above it: errors.py, wording.py and whole_numbers.py, connectors/ (formats),
+options.py and byte_sizes.py, index/ (what is where), order/ (which rows, when, on whom), graph/ (what a pipeline is),
+ops/ (operators), optimize/ (rules), execute/ (running it), loaders/ (feeding a framework), fluent.py (the verbs),
+beginnings.py (where pipelines begin), spec/ (pipelines as YAML and JSON), bench/, cli/.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dataflow.beginnings import concat, from_arrow, from_columns, from_dataset, read, zip
     from dataflow.errors import (
         ConnectorError,
         DataError,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
         StageError,
     )
     from dataflow.execute.state import merge_states
-    from dataflow.fluent import Pipeline, concat, from_arrow, from_columns, from_dataset, read, zip
+    from dataflow.fluent import Pipeline
     from dataflow.spec import load_spec
 
 __version__ = "0.1.0"
@@ -60,14 +61,14 @@ __all__ = [
 
 _PLACES = {
     "Pipeline": "dataflow.fluent",
-    "concat": "dataflow.fluent",
-    "from_arrow": "dataflow.fluent",
-    "from_columns": "dataflow.fluent",
-    "from_dataset": "dataflow.fluent",
+    "concat": "dataflow.beginnings",
+    "from_arrow": "dataflow.beginnings",
+    "from_columns": "dataflow.beginnings",
+    "from_dataset": "dataflow.beginnings",
     "load_spec": "dataflow.spec",
     "merge_states": "dataflow.execute.state",
-    "read": "dataflow.fluent",
-    "zip": "dataflow.fluent",
+    "read": "dataflow.beginnings",
+    "zip": "dataflow.beginnings",
 }
 
 

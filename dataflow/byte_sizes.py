@@ -6,7 +6,7 @@ import re
 
 from dataflow.errors import PlanError
 
-__all__ = ["parse_bytes"]
+__all__ = ["in_bytes", "parse_bytes"]
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
@@ -21,3 +21,12 @@ def parse_bytes(text: str, what: str) -> int:
     if match is None or match[2].lower() not in _UNITS or float(match[1]) <= 0:
         raise PlanError(f"{what}={text!r} is no size.", hint="write it as '64MB' or '1GiB'")
     return int(float(match[1]) * _UNITS[match[2].lower()])
+
+
+def in_bytes(size: int | str, what: str) -> int:
+    """A number of bytes, or a size that people wrote, in bytes.
+
+    Raises:
+        PlanError: a text is no size over 0.
+    """
+    return parse_bytes(size, what) if isinstance(size, str) else size

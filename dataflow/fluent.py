@@ -1,30 +1,24 @@
-"""`flow.Pipeline`: every verb that a pipeline has, and the ways to begin one."""
+"""`flow.Pipeline`: every verb that a pipeline has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Never, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, Never, NoReturn, TypeAlias, TypeVar, Unpack, overload
 
 import pyarrow as pa
 
-from connectors.contract import Connector, Json
-from connectors.dataset import Dataset, MapStyle
-from connectors.memory import InMemory
-from connectors.memory import from_arrow as table_in_memory
-from connectors.memory import from_columns as columns_in_memory
-from dataflow.byte_sizes import parse_bytes
+from connectors.contract import Json
 from dataflow.errors import PlanError
 from dataflow.execute import ask
 from dataflow.execute.outline import Outline, outline
-from dataflow.graph.columns import RESERVED
 from dataflow.graph.explain import explain
-from dataflow.graph.node import Node, makes_batches
+from dataflow.graph.given import is_whole
+from dataflow.graph.node import Node
 from dataflow.graph.pipeline import PipelineBase
 from dataflow.graph.spec import to_spec
 from dataflow.ops.batch import Batch
 from dataflow.ops.cast import Cast
-from dataflow.ops.concat import Concat
 from dataflow.ops.drop import Drop
 from dataflow.ops.filter import Condition, Filter
 from dataflow.ops.flat_map import FlatMap
@@ -32,7 +26,6 @@ from dataflow.ops.function_step import Types
 from dataflow.ops.map import Map
 from dataflow.ops.nulls import Nulls
 from dataflow.ops.pad import Pad
-from dataflow.ops.read import FileSource, MemorySource, Read, Url
 from dataflow.ops.rename import Rename
 from dataflow.ops.repeat import Repeat
 from dataflow.ops.select import Select
@@ -40,18 +33,24 @@ from dataflow.ops.shuffle import Shuffle
 from dataflow.ops.skip import Skip
 from dataflow.ops.split import Split, split_ranges
 from dataflow.ops.take import Take
-from dataflow.ops.zip import Zip
 from dataflow.optimize.place import check_place
 from dataflow.optimize.rules import optimize
-from dataflow.options import ErrorPolicy, LoaderOptions, OnError, default_memory_limit
+from dataflow.options import OnError
 from dataflow.order.quality import Quality
+from loaders.arguments import Arguments, loader_options
 
 if TYPE_CHECKING:
+    from loaders.plain import NumpyBatch
+    from loaders.ranked import RankedLoader
     from loaders.torch import TorchLoader
 
-__all__ = ["Pipeline", "concat", "from_arrow", "from_columns", "from_dataset", "read", "zip"]
+__all__ = ["Pipeline"]
 
 Row = dict[str, Any]
+B = TypeVar("B")
+T = TypeVar("T")
+# From a batch to what the loader gives in its place.
+Collate: TypeAlias = Callable[[B], T]
 
 
 class Pipeline(PipelineBase):
@@ -218,24 +217,38 @@ class Pipeline(PipelineBase):
         """How well the order of epoch 0 is mixed: rank correlation with file order, and mean displacement."""
         return ask.quality(self.node, self.seed_value or 0)
 
-    def explain(self, *, world_size: int | None = None) -> str:
+    def explain(
+        self, *, world_size: int | None = None, memory_limit: int | str | None = None,
+        threads: int | None = None, on_error: OnError = "raise",
+    ) -> str:  # fmt: skip
         """The steps as written and as the rules have rewritten them, and the facts of `outline`, one a line."""
-        return f"{explain(self.node, optimize)}\n{self.outline(world_size=world_size)}"
+        facts = self.outline(
+            world_size=world_size, memory_limit=memory_limit, threads=threads, on_error=on_error
+        )
+        return f"{explain(self.node, optimize)}\n{facts}"
 
-    def outline(self, *, world_size: int | None = None) -> Outline:
+    def outline(
+        self, *, world_size: int | None = None, memory_limit: int | str | None = None,
+        threads: int | None = None, on_error: OnError = "raise",
+    ) -> Outline:  # fmt: skip
         """How the pipeline will be read: sources, lane reads, windows, memory; on these ranks, or on `world_size`.
 
-        Opens the indexes and works out the order of epoch 0. No row is read, and no function or filter is run.
+        `memory_limit`, `threads` and `on_error` are those of the loader. Opens the indexes and works out the order of
+        epoch 0. No row is read, and no function or filter is run.
 
         Raises:
-            PlanError: the steps do not fit together, or `world_size` is below 1.
+            PlanError: the steps do not fit together, or an argument is wrong.
         """
         from loaders.membership import Membership
 
-        if world_size is not None and world_size < 1:
+        if world_size is not None and not (is_whole(world_size) and world_size >= 1):
             raise PlanError(f"world_size={world_size!r} is no number of ranks.", hint="use 1 or more")
         size = Membership().world().size if world_size is None else world_size
-        return outline(self.node, self.seed_value or 0, size, asked=world_size is not None)
+        return outline(
+            self.node, self.seed_value or 0, size,
+            loader_options(memory_limit=memory_limit, threads=threads, on_error=on_error),
+            world_asked=world_size is not None, limit_asked=memory_limit is not None,
+        )  # fmt: skip
 
     def to_spec(self) -> dict[str, Json]:
         """The pipeline as plain data, which `flow.load_spec` reads back from YAML or JSON."""
@@ -256,15 +269,40 @@ class Pipeline(PipelineBase):
 
     # ---- running
 
+    @overload
+    def loader(
+        self, *, output: Literal["torch"] = ..., device: Any = ..., collate: Collate[Any, Any] | None = ...,
+        **more: Unpack[Arguments],
+    ) -> TorchLoader: ...  # fmt: skip
+
+    @overload
+    def loader(
+        self, *, output: Literal["numpy"], collate: None = ..., **more: Unpack[Arguments]
+    ) -> RankedLoader[NumpyBatch]: ...
+
+    @overload
+    def loader(
+        self, *, output: Literal["arrow"], collate: None = ..., **more: Unpack[Arguments]
+    ) -> RankedLoader[pa.RecordBatch]: ...
+
+    @overload
+    def loader(
+        self, *, output: Literal["numpy"], collate: Collate[NumpyBatch, T], **more: Unpack[Arguments]
+    ) -> RankedLoader[T]: ...
+
+    @overload
+    def loader(
+        self, *, output: Literal["arrow"], collate: Collate[pa.RecordBatch, T], **more: Unpack[Arguments]
+    ) -> RankedLoader[T]: ...
+
     def loader(
         self, *, device: Any = None, rank: int | None = None, world_size: int | None = None,
         mesh: Any = None, group: Any = None, ids: bool = False, memory_limit: int | str | None = None,
         threads: int | None = None, prefetch: int | None = None, epochs: int | None = None,
-        executor: str = "threads",
-        collate: Callable[[dict[str, Any]], Any] | None = None, on_error: OnError = "raise",
+        executor: str = "threads", collate: Collate[Any, Any] | None = None, on_error: OnError = "raise",
         max_errors: int | None = None, quarantine: str | Path | None = None, trace: str | Path | None = None,
         output: Literal["torch", "numpy", "arrow"] = "torch", **unknown: Never,
-    ) -> TorchLoader:  # fmt: skip
+    ) -> RankedLoader[Any]:  # fmt: skip
         """An iterable of batches: dicts of torch tensors or NumPy arrays, or Arrow record batches (`output`).
 
         See docs/loader.md for every argument.
@@ -272,120 +310,16 @@ class Pipeline(PipelineBase):
         Raises:
             PlanError: an argument is wrong or unknown, or the pipeline cannot be delivered as it is.
         """
-        from dataflow.execute.pools import available_cores
         from loaders.foreign_names import refuse_unknown
         from loaders.make import make_loader
         from loaders.membership import Membership
         from loaders.output import Output
 
         refuse_unknown(unknown, self.loader)
-        if executor != "threads":
-            raise PlanError(f"executor={executor!r} is unknown.", hint="use 'threads'")
-        limit = parse_bytes(memory_limit, "memory_limit") if isinstance(memory_limit, str) else memory_limit
-        options = LoaderOptions(
-            memory_limit=default_memory_limit() if limit is None else limit,
-            threads=available_cores() if threads is None else threads,
-            prefetch=LoaderOptions.prefetch if prefetch is None else prefetch,
-            epochs=epochs,
-            ids=ids,
-            errors=ErrorPolicy(
-                on_error=on_error,
-                max_errors=max_errors,
-                quarantine=None if quarantine is None else Path(quarantine),
-            ),
-            trace=None if trace is None else Path(trace),
-        )
-        return make_loader(
-            self.node,
-            self.seed_value or 0,
-            options,
-            Membership(rank=rank, world_size=world_size, mesh=mesh, group=group),
-            Output(kind=output, device=device, collate=collate),
-        )
-
-
-def read(
-    url: Url | Sequence[Url], *, format: str | Connector | None = None,
-    columns: Sequence[str] | None = None, filter: Condition | None = None,
-    storage_options: Mapping[str, Json] | None = None, index: Url | None = None, name: str | None = None,
-) -> Pipeline:  # fmt: skip
-    """Read files at a URL: one, a list, a folder, a glob or {000..099} pattern, on any fsspec store.
-
-    Args:
-        format: "parquet", "arrow", "tar", "jsonl", "folder" or a connector; by default told by file names.
-        columns: those to read; all by default.
-        filter: as `Pipeline.filter`.
-        storage_options: for fsspec.
-        index: where the index of the files is kept, for a fleet to share.
-        name: of the source, in states and quarantine files.
-
-    Raises:
-        ConnectorError: a local path or pattern stands for no file; a store is asked when columns are.
-        PlanError: an argument is wrong.
-    """
-    if isinstance(columns, str):
-        raise PlanError(f"read(columns={columns!r}) is no list.", hint=f"use columns=[{columns!r}]")
-    source = FileSource(
-        url=url if isinstance(url, str | Path) else tuple(url),
-        format=format,
-        storage_options=storage_options,
-        index_url=index,
-        name=name,
-    )
-    pipe = Pipeline(Read(data=source, chosen=columns is not None and RESERVED.isdisjoint(columns)))
-    if filter is not None:
-        pipe = pipe.filter(filter)
-    return pipe if columns is None else pipe.select(*columns)
-
-
-def from_arrow(rows: Any, *, name: str | None = None) -> Pipeline:
-    """Read a pyarrow Table, RecordBatch or reader, or any object of Arrow's C stream; nothing is copied."""
-    return _from_memory(table_in_memory(rows), name)
-
-
-def from_columns(columns: Mapping[str, Any], *, name: str | None = None) -> Pipeline:
-    """Read columns in memory: arrays (rows, *shape), tensors, lists."""
-    return _from_memory(columns_in_memory(columns), name)
-
-
-def from_dataset(
-    dataset: MapStyle,
-    *,
-    columns: Sequence[str] | None = None,
-    schema: pa.Schema | None = None,
-    name: str | None = None,
-) -> Pipeline:
-    """Read any object with `__len__` and `__getitem__`, as a map-style torch Dataset."""
-    return _from_memory(
-        Dataset(data=dataset, columns=None if columns is None else tuple(columns), schema=schema), name
-    )
-
-
-def _from_memory(connector: InMemory | Dataset, name: str | None) -> Pipeline:
-    return Pipeline(Read(data=MemorySource(connector=connector, name=name)))
-
-
-def concat(*pipelines: Pipeline) -> Pipeline:
-    """The rows of the first, then those of the second, and so on."""
-    return _joined("concat", pipelines, Concat(inputs=tuple(pipe.node for pipe in pipelines)))
-
-
-def zip(*pipelines: Pipeline) -> Pipeline:
-    """Row i of every pipeline side by side as row i; all have the same number of rows."""
-    return _joined("zip", pipelines, Zip(inputs=tuple(pipe.node for pipe in pipelines)))
-
-
-def _joined(name: str, pipelines: Sequence[Pipeline], node: Node) -> Pipeline:
-    if not pipelines:
-        raise PlanError(f"{name}() has nothing to join.", hint=f"as {name}(a, b)")
-    for pipe in pipelines:
-        if pipe.seed_value is not None:
-            raise PlanError(
-                f"{name}: an input has a seed of its own.", hint=f"set it behind: {name}(...).seed(n)"
-            )
-        if makes_batches(pipe.node):
-            raise PlanError(f"{name}: an input makes batches.", hint=f"batch behind it: {name}(...).batch(n)")
-    check_place(node)
-    made = Pipeline(node)
-    made.schema  # noqa: B018 - wrong columns fail here
-    return made
+        options = loader_options(
+            ids=ids, memory_limit=memory_limit, threads=threads, prefetch=prefetch, epochs=epochs,
+            executor=executor, on_error=on_error, max_errors=max_errors, quarantine=quarantine, trace=trace,
+        )  # fmt: skip
+        membership = Membership(rank=rank, world_size=world_size, mesh=mesh, group=group)
+        made = Output(kind=output, device=device, collate=collate)
+        return make_loader(self.node, self.seed_value or 0, options, membership, made)

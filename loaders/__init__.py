@@ -1,5 +1,6 @@
 """Feeding a framework.
 
+arguments.py    what a loader is given, and the options that this means
 make.py         the loader of the kind asked for
 membership.py   which data-parallel rank this process is
 ranked.py       a loader that stays true to its rank

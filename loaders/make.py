@@ -16,14 +16,13 @@ from loaders.ranked import RankedLoader
 
 if TYPE_CHECKING:
     from loaders.exchange import Exchange
-    from loaders.torch import TorchLoader
 
-__all__ = ["make_loader"]
+__all__ = ["check_device", "make_loader"]
 
 
 def make_loader(
     node: Node, seed: int, options: LoaderOptions, membership: Membership, output: Output
-) -> TorchLoader:
+) -> RankedLoader[Any]:
     """The loader of a pipeline, which gives torch tensors, NumPy arrays or Arrow record batches.
 
     Raises:
@@ -37,7 +36,18 @@ def make_loader(
         return TorchLoader(node, seed, options, membership, convert, gathers)
     plain = to_numpy_batch if output.kind == "numpy" else to_arrow_batch
     made = _collated(partial(plain, ids=options.ids), output.collate)
-    return RankedLoader(node, seed, options, membership, made, gathers)  # type: ignore[return-value]
+    return RankedLoader(node, seed, options, membership, made, gathers)
+
+
+def check_device(device: object) -> None:
+    """Refuse what is no device of torch; that this machine has it is seen when a loader is made.
+
+    Raises:
+        PlanError: torch knows no such device.
+    """
+    from loaders.torch import named_device
+
+    named_device(device)
 
 
 def _collated(made: Callable[..., Any], collate: Callable[[Any], Any] | None) -> Callable[..., Any]:

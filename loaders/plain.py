@@ -16,16 +16,16 @@ from dataflow.execute.assemble import HostBatch
 from dataflow.graph.block import Column, as_arrow
 from dataflow.wording import counted
 
-__all__ = ["dense_or_listed", "extras", "to_arrow_batch", "to_numpy_batch"]
+__all__ = ["NumpyBatch", "dense_or_listed", "extras", "to_arrow_batch", "to_numpy_batch"]
 
 Plain = npt.NDArray[np.generic] | list[object]
+# Arrays, and lists for what is no array: Any, for whoever asks for a column knows which of the two it is.
+NumpyBatch: TypeAlias = dict[str, npt.NDArray[Any] | Any]
 # The stubs of pyarrow know the members of an array or type only when its class is known statically.
 Arrow: TypeAlias = Any
 
 
-def to_numpy_batch(
-    batch: HostBatch, schema: pa.Schema | None = None, *, ids: bool = False
-) -> dict[str, Plain]:
+def to_numpy_batch(batch: HostBatch, schema: pa.Schema | None = None, *, ids: bool = False) -> NumpyBatch:
     """The columns by name: arrays (rows, *shape) that may be written to, or lists.
 
     Strings and bytes are lists; ragged columns are lists of 1-d arrays. Times are int64 counts of their unit

@@ -17,26 +17,35 @@ from dataflow.execute.assemble import HostBatch
 from loaders.plain import dense_or_listed, extras
 from loaders.ranked import RankedLoader
 
-__all__ = ["Batch", "IterableView", "TorchLoader", "converter", "device_of"]
+__all__ = ["Batch", "IterableView", "TorchLoader", "converter", "device_of", "named_device"]
 
 Batch = dict[str, torch.Tensor | list[Any]]
 _NO_WORKERS = "use num_workers=0: it has threads of its own"
 
 
-def device_of(device: torch.device | str | int | None) -> torch.device | None:
+def named_device(device: Any) -> torch.device:
     """The device of that name.
+
+    Raises:
+        PlanError: torch knows none of that name.
+    """
+    try:
+        return torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise PlanError(
+            f"device={device!r} is no device: {error}", hint="as 'cuda', 'cuda:1' or 'cpu'"
+        ) from error
+
+
+def device_of(device: torch.device | str | int | None) -> torch.device | None:
+    """The device of that name, where one is named.
 
     Raises:
         PlanError: torch knows none of that name, or this machine has none.
     """
     if device is None:
         return None
-    try:
-        found = torch.device(device)
-    except (RuntimeError, TypeError) as error:
-        raise PlanError(
-            f"device={device!r} is no device: {error}", hint="as 'cuda', 'cuda:1' or 'cpu'"
-        ) from error
+    found = named_device(device)
     if found.type == "cuda" and not torch.cuda.is_available():
         raise PlanError(f"device={device!r}, and torch sees no GPU.", hint="leave device= out, or use 'cpu'")
     return found

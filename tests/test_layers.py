@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("dataflow.execute",),
     ("dataflow.step",),
     ("loaders",),
-    ("dataflow.fluent", "dataflow.spec", "dataflow"),
+    ("dataflow.fluent", "dataflow.beginnings", "dataflow.spec", "dataflow"),
     ("bench",),
     ("dataflow.cli", "dataflow.__main__"),
 )

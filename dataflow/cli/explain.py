@@ -12,6 +12,9 @@ from dataflow.cli.reporting import Allow, AsJson, Debug, reporting
 
 __all__ = ["explain"]
 
+# What a spec says of its loader that changes the memory which it needs, or may take.
+_OF_MEMORY = ("memory_limit", "threads", "on_error")
+
 
 def explain(
     spec: SpecFile,
@@ -26,13 +29,14 @@ def explain(
     with reporting(as_json=as_json, debug=debug) as output:
         opened = open_from_here(spec, allow)
         pipe = opened.pipeline
-        text = pipe.explain(world_size=world)
+        asked = {name: opened.loader[name] for name in _OF_MEMORY if name in opened.loader}
+        text = pipe.explain(world_size=world, **asked)
         schema = pipe.schema
         columns: Json = None if schema is None else {field.name: str(field.type) for field in schema}
         loader: dict[str, Json] = dict(opened.loader)
         if loader:
             text += "\nloader: " + ", ".join(f"{name}={value!r}" for name, value in loader.items())
-        facts = pipe.outline(world_size=world).fields() if as_json else {}
+        facts = pipe.outline(world_size=world, **asked).fields() if as_json else {}
         output.give(
             {"explain": text, "columns": columns, "seed": pipe.seed_value, "loader": loader, **facts}, text
         )

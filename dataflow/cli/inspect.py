@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from connectors.contract import Json
+from dataflow.beginnings import read
 from dataflow.cli.index import Format, StorageOptions, Urls, describe_text, storage_options
 from dataflow.cli.reporting import AsJson, Debug, reporting
 from dataflow.cli.values import as_json_value, as_short_text
 from dataflow.errors import DataError, StageError
-from dataflow.fluent import Pipeline, read
+from dataflow.fluent import Pipeline
 from dataflow.index.describe import describe
 
 __all__ = ["inspect"]

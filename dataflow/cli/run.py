@@ -17,6 +17,7 @@ from dataflow.cli.state import load_state, save_state
 from dataflow.cli.stopping import sigterm_as_ctrl_c
 from dataflow.errors import PlanError
 from dataflow.execute.loader import Loader
+from dataflow.spec import Spec
 from dataflow.wording import counted
 
 __all__ = ["run"]
@@ -52,9 +53,7 @@ def run(
     with sigterm_as_ctrl_c(), reporting(as_json=as_json, debug=debug) as output:
         place = None if state is None else _Kept(state, writes=not rank)
         opened = open_from_here(spec, allow)
-        # Batches are dropped here, and without torch the command starts a second earlier.
-        options: dict[str, Any] = {"output": "numpy", **opened.loader}
-        loader = opened.pipeline.loader(**options, epochs=epochs, rank=rank, world_size=world)
+        loader = _loader(opened, epochs, rank, world)
         resumed = place is not None and place.restore(loader, output, new_files=new_files)
         going = _Going(loader, epochs, steps)
         try:
@@ -69,6 +68,14 @@ def run(
                 "state": None if state is None else str(state),
             }
             output.give({**facts, **going.facts(saved)}, going.text() + kept)
+
+
+def _loader(opened: Spec, epochs: int, rank: int | None, world: int | None) -> Loader[Any]:
+    # Batches are dropped here, and without torch the command starts a second earlier; only torch has devices.
+    first: dict[str, Any] = {} if opened.loader.get("device") is not None else {"output": "numpy"}
+    options: dict[str, Any] = {**first, **opened.loader, "epochs": epochs, "rank": rank, "world_size": world}
+    made: Loader[Any] = opened.pipeline.loader(**options)
+    return made
 
 
 class _Kept:

@@ -16,7 +16,10 @@ from dataflow.graph.functions import find_function
 from dataflow.graph.spec import VERSION
 from dataflow.spec.build import Builder
 from dataflow.spec.document import Document, parse
+from loaders.arguments import loader_options
 from loaders.foreign_names import same_here
+from loaders.make import check_device
+from loaders.output import Output
 
 __all__ = ["LoaderSection", "Spec", "load_spec", "open_spec"]
 
@@ -102,7 +105,22 @@ def _loader(given: Json, find: FindFunction) -> dict[str, object]:
         hint = same_here(key)
         if hint:
             raise Misfit(f"loader has no key {key!r}.", path=(key,), hint=hint)
-    return check(arguments_of(LoaderSection), given, "loader", find)
+    values = check(arguments_of(LoaderSection), given, "loader", find)
+    for count, key in enumerate(values, start=1):
+        try:
+            _check_together(dict(list(values.items())[:count]))
+        except PlanError as error:
+            raise Misfit(f"loader: {error.message}", path=(key,), hint=error.hint) from error
+    return values
+
+
+def _check_together(values: dict[str, Any]) -> None:
+    """Refuse what `Pipeline.loader` would refuse; whether this machine has the device is seen there."""
+    output, device = values.pop("output", "torch"), values.pop("device", None)
+    loader_options(**values)
+    Output(kind=output, device=device)
+    if device is not None:
+        check_device(device)
 
 
 def _read(path: Path) -> Document:

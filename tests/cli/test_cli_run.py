@@ -118,6 +118,11 @@ def test_a_run_that_is_done_says_so_and_how_it_would_go_on() -> None:
     assert done.stdout.startswith("nothing left to do: 1 epoch is done; a larger --epochs goes on\n")
 
 
+def test_a_spec_may_name_a_device(folder: Path) -> None:
+    (folder / "pipe.yaml").write_text(SPEC + "  device: cpu\n")
+    assert run()["batches"] == 12
+
+
 def test_ranks_share_the_rows_and_rank_0_keeps_the_place(folder: Path) -> None:
     found = run("--rank", "1", "--world", "2", "--state", "place.json")
     assert (found["batches"], found["rows"]) == (12, 48)

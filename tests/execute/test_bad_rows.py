@@ -20,7 +20,7 @@ from recipes import Row, fragments, json_copy
 import dataflow as flow
 from dataflow.errors import DataError, PlanError, StageError
 from dataflow.options import OnError
-from loaders.torch import TorchLoader
+from loaders.ranked import RankedLoader
 
 Kind = Literal["map", "map rng", "batched", "filter", "flat_map", "shuffled flat_map"]
 KINDS: tuple[Kind, ...] = ("map", "map rng", "batched", "filter", "flat_map", "shuffled flat_map")
@@ -69,7 +69,9 @@ def _pipe(
     return made.batch(batch, **how)
 
 
-def _loader(pipe: flow.Pipeline, on_error: OnError, path: Path | None = None, **more: Any) -> TorchLoader:
+def _loader(
+    pipe: flow.Pipeline, on_error: OnError, path: Path | None = None, **more: Any
+) -> RankedLoader[Any]:
     return pipe.loader(output="numpy", ids=True, threads=2, on_error=on_error, quarantine=path, **more)
 
 

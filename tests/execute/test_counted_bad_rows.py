@@ -19,7 +19,7 @@ from recipes import Row, fragments, json_copy
 import dataflow as flow
 from dataflow.errors import DataError, StageError
 from dataflow.options import OnError
-from loaders.torch import TorchLoader
+from loaders.ranked import RankedLoader
 
 BAD = (3, 10, 21)
 
@@ -46,7 +46,7 @@ def _rows(odd: Odd, *, batched: bool = False) -> flow.Pipeline:
     return rows.filter(odd.many, batched=True) if batched else rows.filter(odd.one)
 
 
-def _loader(pipe: flow.Pipeline, on_error: OnError, path: Path | None = None) -> TorchLoader:
+def _loader(pipe: flow.Pipeline, on_error: OnError, path: Path | None = None) -> RankedLoader[Any]:
     return pipe.loader(output="numpy", ids=True, threads=2, on_error=on_error, quarantine=path)
 
 

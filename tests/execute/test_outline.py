@@ -17,9 +17,9 @@ from recipes import CHANGING, KEEPING, Recipe, delivered, fragments, loaders, re
 
 import dataflow as flow
 from dataflow.errors import PlanError
-from dataflow.execute.outline import memory
 from dataflow.execute.setup import make_setup
 from dataflow.options import LoaderOptions, World
+from loaders import arguments
 
 # ---- lane reads
 
@@ -198,11 +198,12 @@ def test_single_rows_have_no_windows() -> None:
 
 @given(recipes())
 def test_memory_is_what_a_loader_is_checked_for(case: tuple[Recipe, int]) -> None:
-    recipe, world = replace(case[0], modulus=1), case[1]
+    # Padded, a run of any number of rows can begin.
+    recipe, world = replace(case[0], modulus=1, remainder="pad"), case[1]
     pipe = recipe.pipe()
     found = pipe.outline(world_size=world).memory
     assert found is not None
-    options = LoaderOptions(memory_limit=found.default_memory_limit, threads=found.default_threads)
+    options = LoaderOptions(memory_limit=found.memory_limit, threads=found.threads)
     need = make_setup(pipe.node, recipe.seed, options, World(size=world)).budget
     assert (found.lanes, found.window_rows, found.row_bytes) == (
         need.lanes_here,
@@ -214,8 +215,8 @@ def test_memory_is_what_a_loader_is_checked_for(case: tuple[Recipe, int]) -> Non
 
 def test_what_does_not_fit_by_default_has_the_figures_of_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = flow.from_columns({"x": np.zeros((2000, 1000))}).shuffle(2000).batch(8, lanes=4)
-    monkeypatch.setattr(memory, "default_memory_limit", lambda: 8_000_000)
-    monkeypatch.setattr(memory, "available_cores", lambda: 1)
+    monkeypatch.setattr(arguments, "default_memory_limit", lambda: 8_000_000)
+    monkeypatch.setattr(arguments, "available_cores", lambda: 1)
     with pytest.raises(PlanError) as caught:
         pipe.loader(memory_limit="8MB", threads=1)
     needed = re.search(r"need (\d+ MB)", str(caught.value))

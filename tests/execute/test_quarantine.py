@@ -17,7 +17,7 @@ from recipes import Row, fragments, json_copy
 import dataflow as flow
 from dataflow.errors import DataError, DataflowError
 from dataflow.options import OnError
-from loaders.torch import TorchLoader
+from loaders.ranked import RankedLoader
 
 
 def _checked(bad: Sequence[int]) -> Callable[[Any], None]:
@@ -67,11 +67,11 @@ def _flat_map(bad: Sequence[int]) -> flow.Pipeline:
 KINDS = {"map": _map, "batched": _batched, "filter": _filter, "flat_map": _flat_map}
 
 
-def _loader(pipe: flow.Pipeline, path: Path | None, on_error: OnError = "raise") -> TorchLoader:
+def _loader(pipe: flow.Pipeline, path: Path | None, on_error: OnError = "raise") -> RankedLoader[Any]:
     return pipe.loader(output="numpy", threads=2, on_error=on_error, quarantine=path)
 
 
-def _error(loader: TorchLoader) -> DataflowError:
+def _error(loader: RankedLoader[Any]) -> DataflowError:
     with pytest.raises(DataflowError) as caught:
         list(loader)
     return caught.value

@@ -62,6 +62,17 @@ def load(folder: Path, text: str, name: str = "pipe.yaml") -> flow.Pipeline:
         (READ + "  - filter:\n      condition: [[x, '~', 3]]\n", 4, "'~' is no operator", "'=='"),
         (READ + "loader:\n  thread: 2\n", 5, "loader has no key 'thread'", "did you mean 'threads'"),
         (READ + "loader:\n  on_error: skp\n", 5, "loader.on_error should be 'raise', 'skip' or 'replace'", ""),
+        (READ + "loader:\n  ids: true\n  threads: 0\n", 6, "threads=0 is no whole number over 0", "default"),
+        (READ + "loader:\n  threads: two\n", 5, "loader.threads should be a valid integer", "needs quotes"),
+        (READ + "loader:\n  memory_limit: 4 parsecs\n", 5, "memory_limit='4 parsecs' is no size", "'64MB'"),
+        (READ + "loader:\n  prefetch: -1\n", 5, "prefetch=-1 is no whole number over 0", "default"),
+        (READ + "loader:\n  executor: dask\n", 5, "executor='dask' is unknown", "'threads'"),
+        (READ + "loader:\n  on_error: skip\n  max_errors: -1\n", 6, "max_errors=-1 is no number of rows", "0 or"),
+        (READ + "loader:\n  max_errors: 3\n  ids: true\n", 5, "max_errors= has no meaning", "on_error='skip'"),
+        (READ + "loader:\n  device: gpu0\n", 5, "device='gpu0' is no device", "'cuda:1'"),
+        (READ + "loader:\n  device: cpu\n  output: numpy\n", 6, "output='numpy' with device='cpu'", "'torch'"),
+        (READ + "loader:\n  quarantine: .\n", 5, "quarantine='.' is a folder", "a file in it"),
+        (READ + "loader:\n  trace: .\n", 5, "trace='.' is a folder", "a file in it"),
         (READ + "seed: 1\nseed: 2\n", 5, "'seed' is there twice, first on line 4", "leave one out"),
         (READ + "seed: -1\n", 4, "seed(-1) is no whole number", "seed(7)"),
         (READ + "sed: 1\n", 4, "the spec has no key 'sed'", "did you mean 'seed'"),
@@ -135,6 +146,11 @@ def test_the_loader_section_becomes_arguments_of_the_loader(folder: Path) -> Non
     assert opened.loader == {"memory_limit": "1GB", "threads": 2, "ids": True, "output": "numpy"}
     with opened.pipeline.loader(**opened.loader) as loader:
         assert next(iter(loader))["__id__"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_device_that_only_another_machine_has_is_no_fault_of_a_spec(folder: Path) -> None:
+    load(folder, READ + "loader: {device: 'cuda:7'}\n")
+    assert open_spec(folder / "pipe.yaml").loader == {"device": "cuda:7"}
 
 
 def test_columns_and_filter_of_read_are_those_of_the_function(folder: Path) -> None:

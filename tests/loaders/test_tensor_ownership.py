@@ -187,5 +187,5 @@ def test_arrow_batches_cannot_be_written_through_to_later_ones() -> None:
         batches = list(loader)
         list(loader)
     for batch in batches:
-        first = [row[0] for row in batch.column("wide").to_pylist()]
-        assert first == [16.0 * id_ for id_ in batch.column("__id__").to_pylist()]
+        found: list[dict[str, Any]] = batch.to_pylist()
+        assert [row["wide"][0] for row in found] == [16.0 * row["__id__"] for row in found]

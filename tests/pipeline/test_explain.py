@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import dataflow as flow
 from dataflow.cli import app
-from dataflow.execute.outline import memory
+from loaders import arguments
 
 SPEC = """
 version: 1
@@ -63,8 +63,8 @@ memory
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with rows, and a machine of one core and little memory."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(memory, "default_memory_limit", lambda: 100_000_000)
-    monkeypatch.setattr(memory, "available_cores", lambda: 1)
+    monkeypatch.setattr(arguments, "default_memory_limit", lambda: 100_000_000)
+    monkeypatch.setattr(arguments, "available_cores", lambda: 1)
     parquet(tmp_path / "rows.parquet", pa.table({"x": range(1000)}), group=100)
     (tmp_path / "pipe.yaml").write_text(SPEC)
     return tmp_path
@@ -220,7 +220,18 @@ def test_the_command_gives_the_facts_as_fields() -> None:
     windows = found["windows"]
     assert (windows["fragments"], windows["windows"], windows["before_filters"]) == (10, 9, True)
     assert windows["permuted"] == {"fragments": 0, "slices": 0}
-    assert found["memory"]["default_memory_limit"] == 100_000_000
+    assert found["memory"]["memory_limit"] == 100_000_000
+
+
+def test_what_a_spec_says_of_its_loader_holds_in_its_outline(folder: Path) -> None:
+    (folder / "pipe.yaml").write_text(SPEC + "loader: {memory_limit: 40MB, threads: 2, ids: true}\n")
+    memory = section(of_command("pipe.yaml"), "memory")
+    assert "memory_limit: 40 MB as asked for" in memory
+    assert any("2 threads, allocators" in line for line in memory)
+    found = json.loads(of_command("pipe.yaml", "--json"))
+    asked = rows().batch(global_size=24, lanes=4).outline(memory_limit="40MB", threads=2)
+    assert found["memory"] == asked.fields()["memory"]
+    assert (found["memory"]["memory_limit"], found["memory"]["limit_asked"]) == (40_000_000, True)
 
 
 def test_the_command_refuses_a_world_without_ranks() -> None:

@@ -179,9 +179,9 @@ def test_times_are_counts_of_their_unit_in_tensors_and_times_in_arrow(
         with batched.loader(output="arrow") as loader:
             for batch in loader:
                 assert pa.types.is_temporal(batch.schema.field("t").type)
-                assert [str(v) for v in batch["t"].to_pylist()] == [
-                    str(table["t"][n].as_py()) for n in batch["n"].to_pylist()
-                ]
+                found: list[dict[str, Any]] = batch.to_pylist()
+                expected: list[Any] = table["t"].to_pylist()
+                assert [str(row["t"]) for row in found] == [str(expected[row["n"]]) for row in found]
 
 
 def test_functions_and_filters_see_times_whether_or_not_there_are_nulls(tmp_path: Path) -> None:

@@ -405,12 +405,12 @@ def test_nulls_inside_fixed_lists_stay_in_their_rows_where_a_rank_takes_some_of_
         if step == "map":
             pipe = pipe.map(lambda row: {"m": row["n"]}, add=True, schema={"m": "int64"})
         pipe = pipe.batch(global_size=12, lanes=1, remainder="keep")
-        seen = []
+        seen: list[int] = []
         for rank in range(world):
             with pipe.loader(rank=rank, world_size=world, output="arrow") as loader:
-                for batch in loader:
-                    seen += batch["n"].to_pylist()
-                    assert batch["v"].to_pylist() == [lists[n] for n in batch["n"].to_pylist()]
+                found: list[dict[str, Any]] = [row for batch in loader for row in batch.to_pylist()]
+            seen += [row["n"] for row in found]
+            assert [row["v"] for row in found] == [lists[row["n"]] for row in found]
         assert sorted(seen) == list(range(31 if "filter" in step else 0, 120))
 
 

@@ -1,4 +1,4 @@
-"""What must be in memory at once on a rank, beside what it may take by default."""
+"""What must be in memory at once on a rank, beside what it may take."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from dataflow.execute.budget import Budget
 from dataflow.execute.compile import Plan
 from dataflow.execute.outline.wording import megabytes
-from dataflow.execute.pools import available_cores
-from dataflow.options import LoaderOptions, World, default_memory_limit
+from dataflow.options import LoaderOptions, World
 from dataflow.order.batches import Batching
 from dataflow.wording import counted
 
@@ -17,15 +16,19 @@ __all__ = ["MemoryFacts", "memory_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryFacts:
-    """Bytes that windows, read-ahead and all else take on a rank, and `memory_limit` and threads by default."""
+    """Bytes that windows, read-ahead and all else take on a rank with so many threads, and `memory_limit`.
+
+    `limit_asked`: the limit was given, and is not the default of this machine.
+    """
 
     lanes: int
     window_rows: int
     row_bytes: float
     overhead_bytes: int
     resident_bytes: int
-    default_memory_limit: int
-    default_threads: int
+    memory_limit: int
+    limit_asked: bool
+    threads: int
 
     def lines(self) -> list[str]:
         """One fact a line."""
@@ -33,17 +36,18 @@ class MemoryFacts:
         lines = [
             f"resident on a rank: {megabytes(self.resident_bytes)}",
             f"  windows of {lanes} at most and one ahead, each {rows} of {counted(round(self.row_bytes), 'byte')}",
-            f"  {megabytes(self.overhead_bytes)} beside them: {counted(self.default_threads, 'thread')}, allocators",
-            f"memory_limit: {megabytes(self.default_memory_limit)} by default",
+            f"  {megabytes(self.overhead_bytes)} beside them: {counted(self.threads, 'thread')}, allocators",
+            f"memory_limit: {megabytes(self.memory_limit)} {'as asked for' if self.limit_asked else 'by default'}",
         ]
-        if self.resident_bytes > self.default_memory_limit:
+        if self.resident_bytes > self.memory_limit:
             lines.append("  too little: a smaller window, fewer lanes, or a larger memory_limit is needed")
         return lines
 
 
-def memory_of(plan: Plan, batching: Batching, world: World) -> MemoryFacts:
-    """What a loader with default options needs."""
-    options = LoaderOptions(memory_limit=default_memory_limit(), threads=available_cores())
+def memory_of(
+    plan: Plan, batching: Batching, world: World, options: LoaderOptions, *, limit_asked: bool
+) -> MemoryFacts:
+    """What a loader with these options needs."""
     need = Budget(plan, batching, world, options)
     return MemoryFacts(
         lanes=need.lanes_here,
@@ -51,6 +55,7 @@ def memory_of(plan: Plan, batching: Batching, world: World) -> MemoryFacts:
         row_bytes=plan.row_bytes,
         overhead_bytes=need.beside_bytes,
         resident_bytes=round(need.resident_bytes),
-        default_memory_limit=options.memory_limit,
-        default_threads=options.threads,
+        memory_limit=options.memory_limit,
+        limit_asked=limit_asked,
+        threads=options.threads,
     )

@@ -13,7 +13,7 @@ from dataflow.execute.outline.shuffling import ShuffleFacts, shuffles_of
 from dataflow.execute.outline.sources import SourceFacts, sources_of
 from dataflow.execute.outline.windows import WindowFacts, windows_of
 from dataflow.graph.node import Node, split_at_batch, walk
-from dataflow.options import World
+from dataflow.options import LoaderOptions, World
 from dataflow.order.batches import Batching
 
 __all__ = ["Outline", "outline"]
@@ -55,8 +55,12 @@ class Outline:
             yield from _section("memory", self.memory.lines())
 
 
-def outline(node: Node, seed: int, world_size: int, *, asked: bool) -> Outline:
-    """The facts on `world_size` ranks, which were `asked` for or found.
+def outline(
+    node: Node, seed: int, world_size: int, options: LoaderOptions, *, world_asked: bool, limit_asked: bool
+) -> Outline:
+    """The facts on `world_size` ranks, each with a loader of these options.
+
+    `world_asked`, `limit_asked`: the number of ranks and the memory limit were asked for, or else found here.
 
     Reads indexes, but no row, and runs no function and no pass of a filter.
 
@@ -65,12 +69,12 @@ def outline(node: Node, seed: int, world_size: int, *, asked: bool) -> Outline:
     """
     _, batch_steps = split_at_batch(node)
     sizes = batch_steps[0].batch_sizes if batch_steps else None
-    ranks = None if sizes is None else ranks_of(sizes, world_size, asked=asked)
+    ranks = None if sizes is None else ranks_of(sizes, world_size, asked=world_asked)
     plan = _plan(node, seed)
     memory = None
     if plan is not None and sizes is not None and ranks is not None and ranks.lane_reads is not None:
         batching = Batching(batch=ranks.global_batch, lanes=ranks.lanes, remainder=sizes.remainder)
-        memory = memory_of(plan, batching, World(size=world_size))
+        memory = memory_of(plan, batching, World(size=world_size), options, limit_asked=limit_asked)
     return Outline(
         sources=sources_of(node),
         ranks=ranks,

@@ -66,6 +66,10 @@ class Dataset:
                 f"a {type(self.data).__name__} has no length or no rows by number.",
                 hint="give an object with __len__ and __getitem__; an iterable one has no exact resume",
             )
+        if self.schema is not None and not isinstance(self.schema, pa.Schema):
+            raise PlanError(
+                f"schema={self.schema!r} is no schema.", hint="as pyarrow.schema({'x': pyarrow.int64()})"
+            )
 
     @property
     def name(self) -> str:

@@ -16,6 +16,7 @@ from connectors.contract import Chunk, FileInfo, Fragment, Opened, Scan, Traits
 from connectors.store import Store
 from connectors.tensors import to_arrow
 from dataflow.errors import DataError, PlanError
+from dataflow.given import as_dict
 from dataflow.wording import counted
 
 __all__ = ["ArrowStream", "InMemory", "from_arrow", "from_columns", "values_of"]
@@ -130,7 +131,8 @@ def from_columns(columns: Mapping[str, Column]) -> InMemory:
     Raises:
         PlanError: a column is not an array or sequence, its type has no Arrow form, or the lengths differ.
     """
-    arrays = {name: _column(name, values) for name, values in columns.items()}
+    named = as_dict("from_columns", columns, hint="as from_columns({'x': [1, 2]})")
+    arrays = {name: _column(name, values) for name, values in named.items()}
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name!r} {length}" for name, length in lengths.items())

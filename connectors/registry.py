@@ -45,11 +45,15 @@ def check_format(format: str | Connector | None) -> None:
     """Refuse a `format=` that `choose` would refuse whatever the files; no connector is loaded.
 
     Raises:
-        PlanError: the name is unknown, or it is a class.
+        PlanError: the name is unknown, or it is a class or no connector.
     """
     if isinstance(format, type):
         raise PlanError(
             f"format={format.__name__} is a class.", hint=f"give an instance: {format.__name__}()"
+        )
+    if format is not None and not isinstance(format, str | Connector):
+        raise PlanError(
+            f"format={format!r} is no format.", hint=f"give a connector or a name: {', '.join(names())}"
         )
     if isinstance(format, str) and format not in BUILT_IN and format not in names():
         raise PlanError(f"format={format!r} is unknown.", hint=near(format, names(), what="format"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from connectors.memory import from_arrow as table_in_memory
 from connectors.memory import from_columns as columns_in_memory
 from dataflow.errors import PlanError
 from dataflow.fluent import Pipeline
+from dataflow.given import as_dict, as_names, as_path, as_tuple
 from dataflow.graph.columns import RESERVED
 from dataflow.graph.node import Node, makes_batches
 from dataflow.ops.concat import Concat
@@ -45,19 +47,30 @@ def read(
         ConnectorError: a local path or pattern stands for no file; a store is asked when columns are.
         PlanError: an argument is wrong.
     """
-    if isinstance(columns, str):
-        raise PlanError(f"read(columns={columns!r}) is no list.", hint=f"use columns=[{columns!r}]")
+    chosen = None if columns is None else as_names("read", "columns", columns)
+    options = (
+        None
+        if storage_options is None
+        else as_dict("storage_options", storage_options, hint="as {'anon': True}")
+    )
     source = FileSource(
-        url=url if isinstance(url, str | Path) else tuple(url),
+        url=_urls(url),
         format=format,
-        storage_options=storage_options,
-        index_url=index,
+        storage_options=options,
+        index_url=None if index is None else as_path("read(index=)", index),
         name=name,
     )
-    pipe = Pipeline(Read(data=source, chosen=columns is not None and RESERVED.isdisjoint(columns)))
+    pipe = Pipeline(Read(data=source, chosen=chosen is not None and RESERVED.isdisjoint(chosen)))
     if filter is not None:
         pipe = pipe.filter(filter)
-    return pipe if columns is None else pipe.select(*columns)
+    return pipe if chosen is None else pipe.select(*chosen)
+
+
+def _urls(url: object) -> str | Path | tuple[str | Path, ...]:
+    """One URL, or several."""
+    if isinstance(url, Iterable) and not isinstance(url, str | bytes | PathLike | Mapping):
+        return tuple(as_path("read", each) for each in as_tuple("read", "url", url))
+    return as_path("read", url)
 
 
 def from_arrow(rows: Any, *, name: str | None = None) -> Pipeline:
@@ -78,9 +91,8 @@ def from_dataset(
     name: str | None = None,
 ) -> Pipeline:
     """Read any object with `__len__` and `__getitem__`, as a map-style torch Dataset."""
-    return _from_memory(
-        Dataset(data=dataset, columns=None if columns is None else tuple(columns), schema=schema), name
-    )
+    chosen = None if columns is None else as_names("from_dataset", "columns", columns)
+    return _from_memory(Dataset(data=dataset, columns=chosen, schema=schema), name)
 
 
 def _from_memory(connector: InMemory | Dataset, name: str | None) -> Pipeline:
@@ -89,24 +101,29 @@ def _from_memory(connector: InMemory | Dataset, name: str | None) -> Pipeline:
 
 def concat(*pipelines: Pipeline) -> Pipeline:
     """The rows of the first, then those of the second, and so on."""
-    return _joined("concat", pipelines, Concat(inputs=tuple(pipe.node for pipe in pipelines)))
+    return _joined("concat", pipelines, Concat)
 
 
 def zip(*pipelines: Pipeline) -> Pipeline:
     """Row i of every pipeline side by side as row i; all have the same number of rows."""
-    return _joined("zip", pipelines, Zip(inputs=tuple(pipe.node for pipe in pipelines)))
+    return _joined("zip", pipelines, Zip)
 
 
-def _joined(name: str, pipelines: Sequence[Pipeline], node: Node) -> Pipeline:
+def _joined(name: str, pipelines: Sequence[Pipeline], kind: type[Node]) -> Pipeline:
     if not pipelines:
         raise PlanError(f"{name}() has nothing to join.", hint=f"as {name}(a, b)")
     for pipe in pipelines:
+        if not isinstance(pipe, Pipeline):
+            raise PlanError(
+                f"{name}: {pipe!r} is no pipeline.", hint=f"as {name}(a, b), or {name}(*pipes) of a list"
+            )
         if pipe.seed_value is not None:
             raise PlanError(
                 f"{name}: an input has a seed of its own.", hint=f"set it behind: {name}(...).seed(n)"
             )
         if makes_batches(pipe.node):
             raise PlanError(f"{name}: an input makes batches.", hint=f"batch behind it: {name}(...).batch(n)")
+    node = kind(inputs=tuple(pipe.node for pipe in pipelines))
     check_place(node)
     made = Pipeline(node)
     made.schema  # noqa: B018 - wrong columns fail here

@@ -12,8 +12,8 @@ from connectors.contract import Json
 from dataflow.errors import PlanError
 from dataflow.execute import ask
 from dataflow.execute.outline import Outline, outline
+from dataflow.given import as_dict, check_text, is_whole
 from dataflow.graph.explain import explain
-from dataflow.graph.given import is_whole
 from dataflow.graph.node import Node
 from dataflow.graph.pipeline import PipelineBase
 from dataflow.graph.spec import to_spec
@@ -81,11 +81,12 @@ class Pipeline(PipelineBase):
 
     def rename(self, names: Mapping[str, str]) -> Pipeline:
         """Give columns new names: {"old": "new"}."""
-        return self.then(Rename(names=dict(names)))
+        return self.then(Rename(names=as_dict("rename", names, hint="as rename({'old': 'new'})")))
 
     def cast(self, types: Mapping[str, str | pa.DataType], *, safe: bool = True) -> Pipeline:
         """Change types: {"label": "int64"}; a value that does not fit is a bad row, or cut if not `safe`."""
-        return self.then(Cast(types={name: str(kind) for name, kind in types.items()}, safe=safe))
+        named = as_dict("cast", types, hint="as cast({'label': 'int64'})")
+        return self.then(Cast(types={name: str(kind) for name, kind in named.items()}, safe=safe))
 
     def nulls(self, *columns: str, value: int | float | str | bool = 0, mask: bool = False) -> Pipeline:
         """Fill the nulls of these columns with `value`.
@@ -103,7 +104,8 @@ class Pipeline(PipelineBase):
         mask: bool = False,
     ) -> Pipeline:
         """Bring list columns to a fixed length: {"tokens": 512}; with `mask`, add `<name>__mask`."""
-        return self.then(Pad(lengths=dict(lengths), value=value, truncate=truncate, mask=mask))
+        named = as_dict("pad", lengths, hint="as pad({'tokens': 512})")
+        return self.then(Pad(lengths=named, value=value, truncate=truncate, mask=mask))
 
     # ---- rows
 
@@ -163,7 +165,8 @@ class Pipeline(PipelineBase):
 
         `by="id"` goes by file name and place in the file, else by the value of a column.
         """
-        ranges = split_ranges(parts)
+        ranges = split_ranges(as_dict("split", parts, hint="as split({'train': 0.98, 'val': 0.02})"))
+        check_text("split", "by", by)
         if by != "id" and self.schema is not None and by not in self.schema.names:
             self.select(by)  # raises, with near matches
         return {name: self.then(Split(low=low, high=high, by=by)) for name, (low, high) in ranges.items()}
@@ -241,7 +244,7 @@ class Pipeline(PipelineBase):
         """
         from loaders.membership import Membership
 
-        if world_size is not None and not (is_whole(world_size) and world_size >= 1):
+        if world_size is not None and not is_whole(world_size, 1):
             raise PlanError(f"world_size={world_size!r} is no number of ranks.", hint="use 1 or more")
         size = Membership().world().size if world_size is None else world_size
         return outline(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from dataflow.errors import PlanError
-from dataflow.whole_numbers import is_whole
+from dataflow.given import check_choice, check_flags, is_whole
 
 __all__ = ["ErrorPolicy", "LoaderOptions", "World", "default_memory_limit"]
 
@@ -44,10 +44,7 @@ class ErrorPolicy:
     quarantine: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.on_error not in ("raise", "skip", "replace"):
-            raise PlanError(
-                f"on_error={self.on_error!r} is unknown.", hint="use 'raise', 'skip' or 'replace'"
-            )
+        check_choice("", "on_error", self.on_error, get_args(OnError))
         if self.max_errors is not None and not is_whole(self.max_errors, 0):
             raise PlanError(
                 f"max_errors={self.max_errors!r} is no number of rows.", hint="give 0 or more, or None"
@@ -84,6 +81,7 @@ class LoaderOptions:
                 raise PlanError(
                     f"{name}={value!r} is no whole number over 0.", hint="leave it out for the default"
                 )
+        check_flags("loader", ids=self.ids)
         _refuse_folder("trace", self.trace)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from dataflow.byte_sizes import in_bytes
-from dataflow.errors import PlanError
 from dataflow.execute.pools import available_cores
+from dataflow.given import as_path, check_choice
 from dataflow.options import ErrorPolicy, LoaderOptions, OnError, default_memory_limit
 
 __all__ = ["Arguments", "loader_options"]
@@ -42,8 +42,7 @@ def loader_options(
     Raises:
         PlanError: a value is wrong, or does not go with another.
     """
-    if executor != "threads":
-        raise PlanError(f"executor={executor!r} is unknown.", hint="use 'threads'")
+    check_choice("", "executor", executor, ["threads"])
     return LoaderOptions(
         memory_limit=default_memory_limit()
         if memory_limit is None
@@ -60,6 +59,4 @@ def loader_options(
 
 
 def _file(name: str, given: str | Path | None) -> Path | None:
-    if given is not None and not isinstance(given, str | Path):
-        raise PlanError(f"{name}={given!r} is no file name.", hint=f"as {name}='{name}.jsonl'")
-    return None if given is None else Path(given)
+    return None if given is None else Path(as_path(name, given))

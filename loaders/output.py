@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dataflow.errors import PlanError
+from dataflow.given import check_choice
 
 __all__ = ["Output"]
 
@@ -28,8 +29,9 @@ class Output:
     collate: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in _KINDS:
-            raise PlanError(f"output={self.kind!r} is unknown.", hint="use 'torch', 'numpy' or 'arrow'")
+        check_choice("", "output", self.kind, _KINDS)
+        if self.collate is not None and not callable(self.collate):
+            raise PlanError(f"collate={self.collate!r} is no function.", hint="give a function of one batch")
         if self.kind != "torch" and self.device is not None:
             raise PlanError(
                 f"output={self.kind!r} with device={self.device!r}.", hint="only output='torch' has a device"

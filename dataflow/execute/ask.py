@@ -84,7 +84,7 @@ def row(node: Node, number: int, seed: int) -> Row:
             "pipe[i]: which row is number i is known only when all in front of it have run.",
             hint="use counted() for filters; flat_map has no row numbers",
         )
-    if not isinstance(number, int | np.integer):
+    if isinstance(number, bool) or not isinstance(number, int | np.integer):
         raise PlanError(f"pipe[{number!r}] is no row number.", hint="give a whole number")
     place = int(number) + plan.stream.n if number < 0 else int(number)
     if not 0 <= place < plan.stream.n:

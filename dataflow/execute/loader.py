@@ -32,11 +32,11 @@ from dataflow.execute.running import Running, Taken
 from dataflow.execute.setup import Setup, check_start, make_setup
 from dataflow.execute.state import check_state
 from dataflow.execute.trace import Recorder
+from dataflow.given import check_flags, is_whole
 from dataflow.graph.block import Block
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node
 from dataflow.options import LoaderOptions, World
-from dataflow.whole_numbers import is_whole
 
 __all__ = ["Loader"]
 
@@ -194,6 +194,7 @@ class Loader(Generic[T]):
             DataError: files of the saved run are gone or changed, or new ones would change the old ones' rows.
         """
         self._check_open()
+        check_flags("load_state_dict", new_files=new_files)
         check_state(state)
         course = resume(self._node, self._seed, self._options, self._world, state, new_files=new_files)
         place = _place_of(state, course)

@@ -21,8 +21,8 @@ from connectors.contract import Json
 from dataflow.errors import PlanError
 from dataflow.execute.compile import Plan
 from dataflow.execute.shape import hashed
+from dataflow.given import as_tuple, is_whole
 from dataflow.index.identity import identity
-from dataflow.whole_numbers import is_whole
 
 __all__ = [
     "VERSION",
@@ -97,6 +97,7 @@ def merge_states(states: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     Raises:
         PlanError: there is none, or they are of different steps or pipelines; lists the step of each.
     """
+    states = as_tuple("merge_states", "states", states)
     if not states:
         raise PlanError("merge_states([]) has nothing to merge.", hint="pass the state of every rank")
     for state in states:
@@ -115,5 +116,5 @@ def merge_states(states: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
             raise PlanError(
                 f"the states of rank 0 and rank {rank} differ in {differ}.", hint="merge states of one run"
             )
-    errors = [int(state.get("errors", 0)) for state in states]  # type: ignore[arg-type]
+    errors = [int(state.get("errors", 0)) for state in states]
     return {**first, "errors": max(errors)}

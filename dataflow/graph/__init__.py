@@ -10,6 +10,6 @@ registry.py  operators by name
 pipeline.py  Plan building: the part of `flow.Pipeline` that holds a node
 spec.py      a pipeline as YAML, JSON or a dict, and back
 arguments.py, expression.py, functions.py  what stands in a spec: arguments, Arrow expressions, Python functions
-given.py, columns.py  checks on what arguments are given, and on names of columns
+columns.py   checks on names of columns
 explain.py   a pipeline as trees of text: as written, and as it runs
 """

@@ -8,8 +8,8 @@ from typing import Self
 import pyarrow as pa
 
 from dataflow.errors import PlanError
+from dataflow.given import is_whole
 from dataflow.graph.node import Node, makes_batches, walk
-from dataflow.whole_numbers import is_whole
 
 __all__ = ["PipelineBase"]
 
@@ -27,6 +27,10 @@ class PipelineBase:
         Raises:
             PlanError: the step does not fit behind the ones there are.
         """
+        if not isinstance(node, Node):
+            raise PlanError(
+                f"then({node!r}) is no step.", hint="give a step, as then(Scale(column='x', factor=2))"
+            )
         step = node.over(self.node)
         if makes_batches(self.node) and not step.traits.after_batch:
             raise PlanError(

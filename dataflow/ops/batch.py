@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dataflow.errors import PlanError
+from dataflow.given import check_choice, is_whole
 from dataflow.graph.node import BatchSizes, Node, Traits
 from dataflow.graph.registry import register
 from dataflow.order.batches import Remainder
-from dataflow.whole_numbers import is_whole
 
 __all__ = ["REMAINDERS", "Batch"]
 
@@ -40,10 +40,7 @@ class Batch(Node):
                 raise PlanError(
                     f"batch({name}={value!r}) is no whole number over 0.", hint="give one, as batch(32)"
                 )
-        if self.remainder not in REMAINDERS:
-            raise PlanError(
-                f"batch(remainder={self.remainder!r}) is unknown.", hint="use 'drop', 'pad' or 'keep'"
-            )
+        check_choice("batch", "remainder", self.remainder, REMAINDERS)
 
     @property
     def traits(self) -> Traits:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataflow.errors import DataError, PlanError
+from dataflow.given import check_flags
 from dataflow.graph.block import Block, Column, as_arrow
 from dataflow.graph.columns import check_columns
 from dataflow.graph.draw import Draw
@@ -83,6 +84,7 @@ class Cast(Node):
     safe: bool = True
 
     def __post_init__(self) -> None:
+        check_flags("cast", safe=self.safe)
         check_columns("cast", self.types, None)
         for kind in self.types.values():
             data_type(kind)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from connectors.contract import Json
 from dataflow.errors import PlanError, StageError, near
+from dataflow.given import check_flags, is_whole
 from dataflow.graph.block import BadSample, Block
 from dataflow.graph.calls import call_rows, columns_view, first_id, function_name
 from dataflow.graph.draw import Draw
@@ -24,7 +25,6 @@ from dataflow.graph.node import Kept, NameRows, Node, Traits, walk
 from dataflow.graph.registry import register
 from dataflow.graph.rows import plain_value
 from dataflow.ops.forms import CONDITION, settled_terms
-from dataflow.whole_numbers import is_whole
 
 __all__ = ["Condition", "Filter", "columns_read", "expression_of"]
 
@@ -49,6 +49,8 @@ def expression_of(condition: Condition) -> pc.Expression | None:
     if callable(condition):
         return None
     try:
+        if not isinstance(condition, Sequence):
+            raise TypeError("terms are a list")
         groups: Sequence[Any] = [condition] if isinstance(condition[0][0], str) else condition
         whole: pc.Expression | None = None
         for group in groups:
@@ -75,6 +77,11 @@ def _term(term: Sequence[object]) -> pc.Expression:
         )
     field = pc.field(str(name))
     if operator in ("in", "not in"):
+        if isinstance(value, str | bytes):
+            # The list of its letters would be found in no column of words.
+            raise PlanError(
+                f"filter: {operator} {value!r} is no list.", hint=f"as ({str(name)!r}, 'in', [{value!r}])"
+            )
         found = field.isin(list(value))  # type: ignore[call-overload]
         return found if operator == "in" else ~found
     if value is None:
@@ -153,6 +160,7 @@ class Filter(Node):
     kept: Kept | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        check_flags("filter", batched=self.batched)
         by_function = expression_of(self.condition) is None
         if not by_function and self.batched:
             raise PlanError("filter(batched=True) is for functions.", hint="leave it out")

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from dataflow.errors import PlanError
+from dataflow.given import as_dict, check_flags, check_text
 from dataflow.graph.block import Block
 from dataflow.graph.calls import first_id, function_name, sub_number
 from dataflow.graph.columns import check_new_names
@@ -42,6 +43,8 @@ class FunctionStep(Node):
             raise PlanError(
                 f"{self.kind}({self.function!r}) is no function.", hint="give a function of one row"
             )
+        check_flags(self.kind, rng=self.rng)
+        check_text(self.kind, "key", self.draws)
         # Types by name and a schema of the same types are one thing, in specs and in explain().
         object.__setattr__(self, "schema_", _schema(self.schema_))
         if self.declared is not None:
@@ -74,4 +77,5 @@ class FunctionStep(Node):
 def _schema(types: Types | None) -> pa.Schema | None:
     if types is None or isinstance(types, pa.Schema):
         return types
-    return pa.schema([(name, data_type(kind)) for name, kind in types.items()])
+    named = as_dict("schema", types, hint="as schema={'x': 'float32'}, or a pyarrow schema")
+    return pa.schema([(name, data_type(kind)) for name, kind in named.items()])

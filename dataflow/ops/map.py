@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from connectors.contract import Json
 from dataflow.errors import PlanError, StageError
+from dataflow.given import check_flags, is_whole
 from dataflow.graph.block import BadSample, Block, Column, as_arrow
 from dataflow.graph.calls import bad_row, call_rows, columns_view, fail
 from dataflow.graph.draw import Draw
@@ -21,7 +22,6 @@ from dataflow.graph.registry import register
 from dataflow.graph.returned_columns import as_column, fitting_columns, misfit, type_of
 from dataflow.graph.rows import Row, plain_value, taken
 from dataflow.ops.function_step import FunctionStep
-from dataflow.whole_numbers import is_whole
 from dataflow.wording import counted
 
 __all__ = ["Map"]
@@ -44,6 +44,7 @@ class Map(FunctionStep):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_flags("map", batched=self.batched, add=self.add)
         if not is_whole(self.batch_size, 1):
             raise PlanError(
                 f"map(batch_size={self.batch_size!r}) is no number of rows.", hint="give 1 or more"

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from connectors.tensors import shape_of
 from dataflow.errors import PlanError
+from dataflow.given import check_flags
 from dataflow.graph.block import Block, Column, as_arrow
 from dataflow.graph.columns import check_columns, check_new_names
 from dataflow.graph.draw import Draw
@@ -39,6 +40,7 @@ class Nulls(Node):
     mask: bool = False
 
     def __post_init__(self) -> None:
+        check_flags("nulls", mask=self.mask)
         check_columns("nulls", self.columns, None)
 
     @property

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from connectors.tensors import shape_of, to_numpy
 from dataflow.errors import DataError, PlanError
+from dataflow.given import check_flags, is_whole
 from dataflow.graph.block import Block, Column, as_arrow
 from dataflow.graph.columns import check_columns, check_new_names
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
-from dataflow.whole_numbers import is_whole
 from dataflow.wording import counted
 
 __all__ = ["Pad"]
@@ -44,6 +44,9 @@ class Pad(Node):
     mask: bool = False
 
     def __post_init__(self) -> None:
+        check_flags("pad", truncate=self.truncate, mask=self.mask)
+        if not isinstance(self.value, int | float | np.number | np.bool_):
+            raise PlanError(f"pad(value={self.value!r}) is no number.", hint="give a number, as value=0")
         check_columns("pad", self.lengths, None)
         for name, length in self.lengths.items():
             if not is_whole(length, 1):

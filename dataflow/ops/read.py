@@ -18,6 +18,7 @@ from connectors.paths import Listing, refuse_missing
 from connectors.registry import check_format
 from connectors.store import Store
 from dataflow.errors import InternalError, PlanError
+from dataflow.given import check_text
 from dataflow.graph.arguments import PLAIN, Argument, arguments_of, written
 from dataflow.graph.columns import RESERVED, check_columns
 from dataflow.graph.node import Node, Source, Traits
@@ -50,6 +51,7 @@ class FileSource:
 
     def __post_init__(self) -> None:
         check_format(self.format)
+        check_text("", "name", self.name)
         refuse_missing(self.url)
 
     @cached_property
@@ -104,6 +106,9 @@ class MemorySource:
             f"the source {self!r} is in memory, where no spec can find it.",
             hint="write the rows to files, as Parquet, and read those",
         )
+
+    def __post_init__(self) -> None:
+        check_text("", "name", self.name)
 
     def __repr__(self) -> str:
         return self.name or self.connector.name

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from dataflow.errors import PlanError
 from dataflow.graph.block import Block
 from dataflow.graph.columns import check_columns, check_new_names
 from dataflow.graph.draw import Draw
@@ -25,6 +26,9 @@ class Rename(Node):
 
     def __post_init__(self) -> None:
         check_columns("rename", self.names, None)
+        for name in self.names.values():
+            if not isinstance(name, str):
+                raise PlanError(f"rename: {name!r} is no name.", hint="as {'old': 'new'}")
         check_new_names("rename", self.names.values())
 
     @property

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from connectors.contract import Json
 from dataflow.byte_sizes import parse_bytes
 from dataflow.errors import InternalError, PlanError
+from dataflow.given import is_whole
 from dataflow.graph.block import Block
 from dataflow.graph.draw import Draw, Turn
 from dataflow.graph.node import Node, Traits
@@ -20,7 +21,6 @@ from dataflow.order import stream
 from dataflow.order.permute import permutation
 from dataflow.order.philox import key_of
 from dataflow.order.stream import Stream
-from dataflow.whole_numbers import is_whole
 
 __all__ = ["OutputShuffle", "Shuffle", "output_order"]
 

@@ -32,7 +32,7 @@ def split_ranges(parts: Mapping[str, float]) -> dict[str, tuple[float, float]]:
     Raises:
         PlanError: a share is not over 0, or they add up to more than 1.
     """
-    if not parts or any(not isinstance(s, int | float) or s <= 0 for s in parts.values()):
+    if not parts or not all(_is_share(s) for s in parts.values()):
         raise PlanError(
             f"split({dict(parts)!r}): every share must be over 0.", hint="as {'train': 0.98, 'val': 0.02}"
         )
@@ -45,6 +45,10 @@ def split_ranges(parts: Mapping[str, float]) -> dict[str, tuple[float, float]]:
         ranges[name] = (low, 1.0 if high > 1 - 1e-9 else high)
         low = high
     return ranges
+
+
+def _is_share(share: object) -> bool:
+    return isinstance(share, int | float) and not isinstance(share, bool) and share > 0
 
 
 @register("split")

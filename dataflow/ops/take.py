@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from connectors.contract import Json
 from dataflow.errors import PlanError
+from dataflow.given import is_whole
 from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
 from dataflow.order import stream
 from dataflow.order.stream import Stream
-from dataflow.whole_numbers import is_whole
 
 __all__ = ["Take"]
 

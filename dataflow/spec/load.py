@@ -11,7 +11,8 @@ from typing import Any, Literal
 from connectors.contract import Json
 from dataflow.errors import PlanError, near
 from dataflow.fluent import Pipeline
-from dataflow.graph.arguments import PLAIN, Argument, FindFunction, Misfit, arguments_of, check
+from dataflow.given import as_names, as_path
+from dataflow.graph.arguments import PLAIN, Argument, FindFunction, Misfit, arguments_of, check, plain
 from dataflow.graph.functions import find_function
 from dataflow.graph.spec import VERSION
 from dataflow.spec.build import Builder
@@ -74,12 +75,12 @@ def load_spec(path: str | Path | Mapping[str, Json], allow_modules: Sequence[str
 
 def open_spec(path: str | Path | Mapping[str, Json], allow_modules: Sequence[str] = ()) -> Spec:
     """As `load_spec`, with the options under `loader:`."""
-    if isinstance(allow_modules, str):
-        raise PlanError(
-            f"allow_modules={allow_modules!r} is a text.", hint=f"give a list: [{allow_modules!r}]"
-        )
-    document = Document("spec", dict(path)) if isinstance(path, Mapping) else _read(Path(path))
-    find = partial(find_function, allow_modules=tuple(allow_modules))
+    allowed = as_names("load_spec", "allow_modules", allow_modules)
+    if isinstance(path, Mapping):
+        document = Document("spec", plain(path))
+    else:
+        document = _read(Path(as_path("load_spec", path)))
+    find = partial(find_function, allow_modules=allowed)
     data = document.data
     if not isinstance(data, dict):
         raise PlanError(f"{document.name}: it is no spec.", hint="begin with version: 1 and pipeline:")

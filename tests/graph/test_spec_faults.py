@@ -169,7 +169,7 @@ def test_shared_reads_must_agree(folder: Path) -> None:
 
 def test_modules_to_allow_are_a_list(folder: Path) -> None:
     load(folder, READ)
-    with pytest.raises(flow.PlanError, match="is a text") as caught:
+    with pytest.raises(flow.PlanError, match="is no list") as caught:
         flow.load_spec(folder / "pipe.yaml", allow_modules="os")
     assert "['os']" in caught.value.hint
 

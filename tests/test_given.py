@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dataflow.whole_numbers import is_whole
+from dataflow.given import is_whole
 
 
 @pytest.mark.parametrize("value", [3, 4, 1 << 70])

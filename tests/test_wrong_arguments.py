@@ -119,6 +119,7 @@ CALLS: dict[str, tuple[Callable[[Any], object], tuple[int, ...]]] = {
     "loader memory_limit": (lambda v: loader(memory_limit=v), (NONE,)),
     "loader threads": (lambda v: loader(threads=v), (NONE,)),
     "loader prefetch": (lambda v: loader(prefetch=v), (NONE,)),
+    "loader epochs": (lambda v: loader(epochs=v), (NONE,)),
     "loader executor": (lambda v: loader(executor=v), ()),
     "loader collate": (lambda v: loader(collate=v), (NONE, FUNCTION)),
     "loader on_error": (lambda v: loader(on_error=v), ()),

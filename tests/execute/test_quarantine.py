@@ -195,6 +195,14 @@ def test_the_last_straw_is_written_once(tmp_path: Path, policy: OnError) -> None
     assert [line["row"] for line in _lines(path)] == [2, 9, 21]
 
 
+def test_several_runs_fill_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    for _ in range(2):
+        with _loader(_map([2, 9]).batch(4), path, "replace") as loader:
+            list(loader)
+    assert [line["row"] for line in _lines(path)] == [2, 9, 2, 9]
+
+
 # ---- its handle
 
 

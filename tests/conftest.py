@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# A shell starts what runs in its background with SIGINT ignored, and so would the processes be that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A thread that was told to stop may take a moment to end on a busy machine; one that was not never does.
 JOIN_TIMEOUT_S = 60.0

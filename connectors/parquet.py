@@ -100,7 +100,7 @@ class Parquet:
         if group >= len(footer.rows) or footer.rows[group] != fragment.rows:
             raise changed(info.path, f"row group {group} with {fragment.rows} rows is not in it")
         with reading(info.path, "Parquet"):
-            wanted = self._projector.find(footer, schema)
+            wanted = self._projector.find(footer, group, schema)
             if not wanted.leaves:
                 yield from _without_columns(stop - start, schema, max_rows, info.path)
                 return

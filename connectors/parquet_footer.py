@@ -28,7 +28,7 @@ PARSED_BYTES = 10
 
 
 class Projection(NamedTuple):
-    """Where wanted columns lie in a file: paths of leaves, and about how many bytes a row decodes to."""
+    """Where wanted columns lie in a row group: paths of leaves, and about how many bytes a row decodes to."""
 
     leaves: list[str]
     row_bytes: int
@@ -48,13 +48,13 @@ class Footer:
         """About the memory that it takes."""
         return PARSED_BYTES * self.metadata.serialized_size
 
-    def encoded_row_bytes(self, leaves: list[int]) -> float:
-        """Bytes of one row in the leaf columns of these numbers, as encoded in the largest row group."""
-        rows = max(self.rows, default=0)
+    def encoded_row_bytes(self, group: int, leaves: list[int]) -> float:
+        """Bytes of one row of a row group in the leaf columns of these numbers, as encoded."""
+        rows = self.rows[group]
         if not rows or not leaves:
             return 0.0
-        group = self.metadata.row_group(self.rows.index(rows))
-        return sum(group.column(leaf).total_uncompressed_size for leaf in leaves) / rows
+        chunks = self.metadata.row_group(group)
+        return sum(chunks.column(leaf).total_uncompressed_size for leaf in leaves) / rows
 
 
 class _Found(NamedTuple):
@@ -86,13 +86,13 @@ class Projector:
     def __reduce__(self) -> tuple[type[Projector], tuple[()]]:
         return Projector, ()
 
-    def find(self, footer: Footer, wanted: pa.Schema) -> Projection:
-        """Where the columns of `wanted` lie in the file of a footer."""
+    def find(self, footer: Footer, group: int, wanted: pa.Schema) -> Projection:
+        """Where the columns of `wanted` lie in a row group of the file of a footer."""
         found = self._last
         if found is None or not found.holds_for(footer, wanted):
             self._last = found = _find(footer, wanted)
         return Projection(
-            found.leaves, max(1, int(found.dense_bytes + footer.encoded_row_bytes(found.loose)))
+            found.leaves, max(1, int(found.dense_bytes + footer.encoded_row_bytes(group, found.loose)))
         )
 
 

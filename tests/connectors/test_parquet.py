@@ -352,6 +352,22 @@ def test_nested_values_too_large_for_one_array_are_read_in_smaller_slices(
     assert table_of(path, max_rows=10).equals(table)
 
 
+def test_slices_are_as_small_as_the_rows_of_their_own_row_group_demand(tmp_path: Path) -> None:
+    path, rows, wide = tmp_path / "t.parquet", 500, 20_000
+    schema = pa.schema([("text", pa.string())])
+    with pq.ParquetWriter(path, schema, use_dictionary=False) as writer:
+        writer.write_table(pa.table({"text": ["a"] * rows}, schema))
+        writer.write_table(pa.table({"text": ["a" * wide] * rows}, schema))
+    opened, schema, fragments = scanned(path)
+    small, large = (
+        [chunk.batch.nbytes for chunk in Parquet().read(opened, fragment, schema, 0, rows, rows)]
+        for fragment in fragments
+    )
+    assert len(small) == 1
+    assert sum(large) >= rows * wide
+    assert max(large) < 2 * connectors.parquet.SLICE_BYTES
+
+
 @pytest.mark.parametrize("max_rows", [1000, 1_000_000])
 def test_a_row_group_larger_than_memory_should_be_is_streamed(tmp_path: Path, max_rows: int) -> None:
     path = tmp_path / "big.parquet"

@@ -43,6 +43,7 @@ Read in this order:
     pools.py      threads: one pool for reading, one for computing
     buffers.py    reused memory for windows and batches
     arrow_use.py  the memory that Arrow takes beside them
+    room.py       what windows hold when they have been read, and which wait where it is full
     replace.py    bad rows: another row of the window in their place
     mended.py     bad rows that were replaced, until their batch is delivered
     quarantine.py the file that lists bad rows

@@ -56,26 +56,32 @@ class Arrivals:
             self._dense[column.name] = pool.empty((places.rows, *dense[1]), dense[0])
             if places.order is not None and dense[0].itemsize * prod(dense[1]) > _NARROW_BYTES:
                 self._scattered.add(column.name)
+        self.keeps_arrow = bool(self._pieces)  # the size of some columns is known only when they are there
 
     @property
     def copies_arrow(self) -> bool:
         """Whether `in_order` holds a column once more while it puts it in order."""
         return bool(self._pieces or self._mixed)
 
-    def put(self, name: str, array: Arrow, index: Int64s | None, rows: Rows) -> None:
-        """Keep what arrived of one column: the entries `index` of `array` (None for all), which are the read `rows`."""
+    def put(self, name: str, array: Arrow, index: Int64s | None, rows: Rows) -> int:
+        """Keep what arrived of one column: the entries `index` of `array` (None for all), which are the read `rows`.
+
+        Returns the bytes that are kept of a column that stays Arrow, 0 of one that is dense.
+        """
         if name not in self._dense:
-            self._keep(self._pieces[name], array if index is None else array.take(pa.array(index)), rows)
-            return
+            kept = array if index is None else array.take(pa.array(index))
+            self._keep(self._pieces[name], kept, rows)
+            return int(kept.nbytes)
         taken = array if index is None or not has_nulls(array) else array.take(pa.array(index))
         if has_nulls(taken):
             with self._lock:
                 pieces = self._mixed.setdefault(name, Pieces())
             self._keep(pieces, taken, rows)
-            return
+            return 0
         values = to_numpy(taken)
         target = self._places.to[rows] if name in self._scattered else rows
         self._dense[name][target] = values if index is None or taken is not array else values[index]
+        return 0
 
     def _keep(self, pieces: Pieces, array: Arrow, rows: Rows) -> None:
         with self._lock:

@@ -39,7 +39,12 @@ class ArrowUse:
     @property
     def bytes(self) -> int:
         """In use now, by whomever, beyond what was in use at first and what is expected."""
-        return max(0, pa.total_allocated_bytes() - self._first - self._expected_bytes)
+        return max(0, self.all_bytes - self._expected_bytes)
+
+    @property
+    def all_bytes(self) -> int:
+        """In use now, by whomever, beyond what was in use at first."""
+        return max(0, pa.total_allocated_bytes() - self._first)
 
     def took(self, nbytes: int) -> None:
         """Take notice that Arrow took memory; where there is no room for what it keeps, have that given back."""

@@ -57,6 +57,17 @@ class LaneRows:
     count: int
     segments: Sequence[Segment]
 
+    def followed_by(self, behind: LaneRows) -> LaneRows:
+        """These steps and those that come next; rows that lie together in a block stay together."""
+        segments = list(self.segments)
+        for segment in behind.segments:
+            last = segments[-1]
+            if segment.block is last.block and segment.start == last.stop:
+                segments[-1] = replace(last, stop=segment.stop)
+            else:
+                segments.append(segment)
+        return LaneRows(self.count, segments)
+
 
 def assemble(lanes: Sequence[LaneRows], steps: int, memory: BufferPool) -> list[HostBatch]:
     """The batches of `steps` consecutive steps to which each lane gives the same number of rows every time."""

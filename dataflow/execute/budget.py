@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,10 +69,24 @@ class Budget:
             return plan.output_window
         chunk = plan.program.chunk or 1
         most: float = _CHUNK_BYTES
-        # A replaced row is drawn from its window, which must then be the same whatever memory there is.
-        if options.errors.on_error != "replace":
+        if not self._draws_from_windows:
             most = min(most, options.memory_limit / 8)
         return max(1, int(most / plan.row_bytes) // chunk) * chunk
+
+    @property
+    def cut_bytes(self) -> float:
+        """What a window of `chunk_rows` may hold when it has been read, before it is cut into smaller ones; infinite
+        where its rows are fixed."""
+        plan = self.plan
+        if isinstance(plan.stream.window, int) or plan.output_window is not None or self._draws_from_windows:
+            return math.inf
+        share = self.options.memory_limit / (4 * (self.lanes_here + 1))
+        return max(1 << 20, min(2 * _CHUNK_BYTES, share))
+
+    @property
+    def _draws_from_windows(self) -> bool:
+        """A replaced row is drawn from its window, which must then be the same whatever memory there is."""
+        return self.options.errors.on_error == "replace"
 
     @property
     def window_rows(self) -> int:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dataflow.errors import InternalError
 from dataflow.execute.job import Bench, WindowJob
 from dataflow.execute.needs import Needs
+from dataflow.execute.room import CutWindow
 from dataflow.graph.block import Block
 from dataflow.order.epoch import EpochOrder, LaneWindow
 
@@ -39,9 +40,10 @@ class LaneFeed:
     """
 
     def __init__(self, bench: Bench, order: EpochOrder, place: LanePlace, needs: Needs, stride: int) -> None:
-        self.bench, self.lane = bench, place.lane
+        self.bench, self.epoch, self.lane = bench, place.epoch, place.lane
+        self.goes_on = False  # it has windows to be started again, after none was left
         self._order, self._needs = order, needs
-        self._epoch, self._row, self._stride = place.epoch, place.row, max(1, stride)
+        self._row, self._stride = place.row, max(1, stride)
         self._windows = self._needed_windows()
         self._next = next(self._windows, None)
         self._jobs: deque[WindowJob] = deque()
@@ -89,11 +91,12 @@ class LaneFeed:
             raise InternalError(f"lane {self.lane} has no further window.")
         window, mask = self._next
         first = max(0, self._row - window.start)
-        first_turn = self._epoch * self.bench.stream.passes
+        first_turn = self.epoch * self.bench.stream.passes
         start, stride = window.start, self._stride
         job = WindowJob(
             self.bench, window, first_turn + window.pass_number, mask, first,
             need=lambda row: (first_turn, (start + row) // stride),
+            may_cut=self._order.chunk_rows > self._chunk,
         )  # fmt: skip
         job.start()
         self._jobs.append(job)
@@ -109,9 +112,14 @@ class LaneFeed:
         while True:
             if self._current is not None:
                 job, blocks = self._current
-                block = next(blocks, None)
+                try:
+                    block = next(blocks, None)
+                except CutWindow as large:
+                    self._cut(job.window, large.row_bytes)
+                    continue
                 if block is not None:
                     return block, job
+                job.release()
                 self._current = None
             if not self._jobs:
                 if self._next is None:
@@ -122,13 +130,31 @@ class LaneFeed:
             self._current = job, job.blocks()
 
     @property
-    def all_started(self) -> bool:
-        """Whether no window is left to be started."""
-        return self._next is None
+    def _chunk(self) -> int:
+        """The number of rows at whose multiples a window may be cut."""
+        return self.bench.program.chunk or 1
+
+    def _cut(self, window: LaneWindow, row_bytes: float) -> None:
+        """Begin again with a window of which nothing has been taken: it and those behind it become smaller."""
+        fitting = min(self._order.chunk_rows / 2, self.bench.room.cut_bytes / 2 / row_bytes)
+        self.goes_on = self._next is None
+        self._stop_all()
+        self._row = max(self._row, window.start)
+        self._order = self._order.in_chunks(max(1, int(fitting) // self._chunk) * self._chunk)
+        self._windows = self._needed_windows()
+        self._next = next(self._windows, None)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no window is left to be started or to be taken."""
+        return self._next is None and not self._jobs and self._current is None
 
     def cancel(self) -> None:
         """Start no further window, and let tasks that have not begun do nothing."""
         self._next = None
+        self._stop_all()
+
+    def _stop_all(self) -> None:
         for job in self._jobs:
             job.cancel()
         self._jobs.clear()

@@ -16,6 +16,7 @@ from dataflow.execute.metrics import Meters
 from dataflow.execute.pieces import Rows
 from dataflow.execute.places import Places, places_of
 from dataflow.execute.program import Group, Program
+from dataflow.execute.room import Room, Share
 from dataflow.execute.streams import OpenStreams
 from dataflow.graph.block import BadSample, Block
 from dataflow.order.stream import Stream
@@ -33,6 +34,7 @@ class Gather:
     Args:
         ids: int64, one entry for each row in delivery order.
         arrow: is told what Arrow takes here.
+        share: counts what is held of columns that stay Arrow; reading waits for it.
     """
 
     def __init__(
@@ -43,10 +45,11 @@ class Gather:
         ids: Int64s,
         pool: BufferPool,
         arrow: ArrowUse,
+        share: Share,
     ) -> None:
         self.group, self.spans = group, spans
         self.arrivals = Arrivals(group.schema, places, pool, arrow)
-        self._places, self._ids, self._arrow = places, ids, arrow
+        self._places, self._ids, self._arrow, self._share = places, ids, arrow, share
         self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum([span.wanted for span in spans])])
         self._bad: dict[int, BadSample] = {}  # by delivered row
 
@@ -54,14 +57,22 @@ class Gather:
         """Read span `number` and put its rows in their places.
 
         With `tolerant`, a fragment that cannot be read makes all its rows bad; else its error is raised.
+
+        Raises:
+            DataError, ConnectorError: it cannot be read.
+            CutWindow, PlanError, CancelledError: see `Share.took`.
         """
         span, start = self.spans[number], int(self._starts[number])
-        rows, _ = self._places.read_rows(start, start + span.wanted)
+        wanted = span.wanted
+        rows, _ = self._places.read_rows(start, start + wanted)
         if rows.start == rows.stop:
             return
+        waits = self.arrivals.keeps_arrow
         try:
             with meters.busy("read") as stage:
                 done = 0
+                if waits:
+                    self._share.wait()
                 for chunk, at in streams.read(self.group.indexes[span.leaf], self.group.schema, span):
                     done += self._put(span, chunk, at, start, done)
                     nbytes = chunk.batch.nbytes
@@ -69,6 +80,8 @@ class Gather:
                     stage.bytes += nbytes
                     if self.arrivals.copies_arrow:
                         self._arrow.took(nbytes)
+                    if waits and done < wanted:
+                        self._share.wait()
         except DataError as error:
             if not tolerant:
                 raise
@@ -95,8 +108,11 @@ class Gather:
             index = np.flatnonzero(used) if index is None else index[used]
         if chunk.bad:
             index, rows = self._note_bad(chunk, index, rows)
+        kept = 0
         for name in self.group.schema.names:
-            self.arrivals.put(name, batch.column(name), index, rows)
+            kept += self.arrivals.put(name, batch.column(name), index, rows)
+        if kept:
+            self._share.took(kept, count)
         return count
 
     def _note_bad(self, chunk: Chunk, index: Int64s | None, rows: slice) -> tuple[Int64s, Int64s]:
@@ -136,11 +152,14 @@ def gathers_of(
     wanted: Bools | None,
     memory: BufferPool,
     arrow: ArrowUse,
+    share: Share | None = None,
 ) -> list[Gather]:
     """What has to be read of a window for each group of the program, and where each row goes.
 
-    `wanted`, bool (window rows,): the rows that are delivered; None for all.
+    `wanted`, bool (window rows,): the rows that are delivered; None for all. `share` counts what is read; without
+    one there is room for all.
     """
+    share = share or Room().share(window.rows)
     sample_ids = ids(stream, window)
     gathers = []
     for group in program.groups:
@@ -156,5 +175,5 @@ def gathers_of(
         own = sample_ids if sample_ids.ndim == 1 else sample_ids[:, group.input]
         here = tuple(span for span, keep in zip(spans, inside.tolist(), strict=True) if keep)
         named = own if places.rows == len(own) else own[places.origin]
-        gathers.append(Gather(group, here, places, named, memory, arrow))
+        gathers.append(Gather(group, here, places, named, memory, arrow, share))
     return gathers

@@ -20,7 +20,8 @@ from dataflow.execute.metrics import Meters
 from dataflow.execute.one_by_one import OneByOne
 from dataflow.execute.operate import Need, Operators, RangeRun
 from dataflow.execute.pools import Pools
-from dataflow.execute.program import Program, Turned
+from dataflow.execute.program import Program, Took, Turned, cut, untold
+from dataflow.execute.room import Room
 from dataflow.execute.row_names import FindPlace, located
 from dataflow.execute.streams import Chain, OpenStreams
 from dataflow.graph.block import BadSample, Block
@@ -58,6 +59,7 @@ class Bench:
     arrow: ArrowUse
     arranging: OneByOne
     chain: Chain = field(default_factory=Chain)
+    room: Room = field(default_factory=Room)
     last: list[BadSample] = field(default_factory=list)
 
     def ends_with(self, bad: BadSample) -> Exception:
@@ -65,9 +67,9 @@ class Bench:
         self.last.append(bad)
         return located(bad, self.place)
 
-    def turned(self, turn: Turn) -> Turned:
-        """What kernels need to know in the pass of `turn`."""
-        return Turned(self.seed, turn, self.meters, self.tolerant)
+    def turned(self, turn: Turn, took: Took = untold) -> Turned:
+        """What kernels need to know in the pass of `turn`; `took` is told what rows of a window become."""
+        return Turned(self.seed, turn, self.meters, self.tolerant, took)
 
 
 class WindowJob:
@@ -76,16 +78,18 @@ class WindowJob:
     Args:
         needed: bool (window rows,): the rows that this rank delivers; None for all.
         first: only rows of the window from here on are wanted.
+        may_cut: the window may be made smaller where its rows are large: `blocks` then raises CutWindow.
         need: the first turn of the epoch, and the step in it, in which a row of the window is needed.
     """
 
     def __init__(
         self, bench: Bench, window: LaneWindow, turn: Turn, needed: Bools | None, first: int,
-        need: Callable[[int], Need],
+        need: Callable[[int], Need], *, may_cut: bool = False,
     ) -> None:  # fmt: skip
         self.bench, self.window = bench, window
+        self._share = bench.room.share(window.rows, may_cut=may_cut)
         self.turn = turn
-        self._turned = bench.turned(turn)
+        self._turned = bench.turned(turn, self._share.took)
         self._needed, self._first, self._need = needed, first, need
         self._gathers: list[Gather] = []
         self._read: Future[RangeRun | Block] = Future()
@@ -104,8 +108,13 @@ class WindowJob:
             self._cancelled = True
             self._gathers = []
             read = self._read
+        self.release()
         if read.done() and not read.cancelled() and read.exception() is None:
             self._drop(read.result())
+
+    def release(self) -> None:
+        """All its rows have been taken."""
+        self._share.release()
 
     def _drop(self, ready: RangeRun | Block) -> None:
         if isinstance(ready, RangeRun):
@@ -124,8 +133,9 @@ class WindowJob:
             stage.rows = window.rows
             wanted = self._wanted(window.rows)
             self._gathers = gathers_of(
-                self.bench.program, self.bench.stream, window, wanted, self.bench.memory, self.bench.arrow
-            )
+                self.bench.program, self.bench.stream, window, wanted, self.bench.memory, self.bench.arrow,
+                self._share,
+            )  # fmt: skip
         tasks = [(gather, number) for gather in self._gathers for number in range(len(gather.spans))]
         self._left = len(tasks)
         if not tasks:
@@ -223,6 +233,7 @@ class WindowJob:
 
     def _finish(self, error: BaseException) -> None:
         with self._lock:
+            self._gathers = []
             if not self._read.done():
                 self._read.set_exception(error)
 
@@ -231,7 +242,9 @@ class WindowJob:
 
         Raises:
             DataflowError: what reading or an operator raised.
+            CutWindow: the window holds too much, and may be cut.
         """
+        self._share.need()
         ready = self._read.result()
         if isinstance(ready, Block):
             yield ready
@@ -242,13 +255,7 @@ class WindowJob:
     def _run(self, parts: list[Block], start: int, stop: int) -> Block:
         if self._cancelled:
             raise CancelledError
-        cut = []
-        for block in parts:
-            low, high = np.searchsorted(block.origin, (start, stop))
-            bad = tuple(sample for sample in block.bad if start <= sample.origin < stop)
-            piece = block.slice(int(low), int(high))
-            cut.append(Block(piece.columns, piece.ids, piece.origin, owned=False, bad=bad))
-        return self._restricted(self.bench.program.run(cut, self._turned))
+        return self._restricted(self.bench.program.run(cut(parts, start, stop), self._turned))
 
     def _restricted(self, block: Block) -> Block:
         """Without the rows that were only there to fill a block of a batched function."""

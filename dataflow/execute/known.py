@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from connectors.contract import Json
 from dataflow.errors import InternalError
 from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
+from dataflow.execute.dense import dense_shape
 from dataflow.execute.feed import LaneFeed, LanePlace
 from dataflow.execute.job import Bench
 from dataflow.execute.needs import Needs
@@ -21,6 +24,10 @@ from dataflow.options import World
 from dataflow.order.batches import RankShare, Steps
 
 __all__ = ["KnownDriver", "Made"]
+
+# A run of rows that are not of one size is taken in so many times as many steps as have been weighed: rows may be a
+# thousand times as large as those of the run before.
+_LEAP = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,11 @@ class _Epoch:
 
         needed = _needs(steps, step, setup.world)
         self.lanes = {lane: queue(lane, needs) for lane, needs in needed.items()}
+
+    def close(self) -> None:
+        """Let go of all lanes."""
+        for lane in self.lanes.values():
+            lane.feed.cancel()
 
 
 def _known(setup: Setup) -> Steps:
@@ -94,6 +106,7 @@ class KnownDriver:
         self._ahead = ReadAhead(bench, self._pace)
         self._epochs: list[_Epoch] = []
         self._step_bytes = 0.0
+        self._even = _is_even(setup.plan.schema)
 
     def run(self, epoch: int, step: int) -> Generator[Made, None, None]:
         """Batches from (`epoch`, `step`) on, without end; an epoch's last is followed by one that `ends_epoch`."""
@@ -105,11 +118,10 @@ class KnownDriver:
                 yield Made(now.number, self._steps.count, [], ends_epoch=True)
                 if len(self._epochs) == 1:
                     self._open(now.number + 1, 0)
-                self._epochs.pop(0)
+                self._epochs.pop(0).close()
         finally:
             for open_epoch in self._epochs:
-                for lane in open_epoch.lanes.values():
-                    lane.feed.cancel()
+                open_epoch.close()
             self._epochs.clear()
 
     def _open(self, epoch: int, step: int) -> None:
@@ -135,15 +147,14 @@ class KnownDriver:
                 # The first run is one batch, so that it comes as soon as its rows are there.
                 stop = min(regular, step + steps)
                 try:
-                    made = self._run(now, step, stop)
+                    done, made = self._run(now, step, stop)
                 except Exception:
                     # The bad row may belong to a later one of these steps: those before it are delivered.
-                    stop = step + 1
-                    made = self._run(now, step, stop)
-                steps = self._next_steps(stop - step)
+                    done, made = self._run(now, step, step + 1)
+                steps = self._next_steps(done)
                 yield Made(now.number, step, made)
                 del made  # once taken, the user alone holds it while the next one is made
-                step = stop
+                step += done
             else:
                 yield Made(
                     now.number, step, self._last(now, self._steps.share(step, self._rank, self._world))
@@ -155,8 +166,31 @@ class KnownDriver:
         fitting = int(self._pace.run_bytes / max(1.0, self._step_bytes))
         return max(1, min(2 * steps, self._pace.run_steps, fitting))
 
-    def _run(self, now: _Epoch, start: int, stop: int) -> list[HostBatch] | Future[list[HostBatch]]:
-        """The batches of regular steps; where it raises, nothing is taken."""
+    def _run(
+        self, now: _Epoch, start: int, stop: int
+    ) -> tuple[int, list[HostBatch] | Future[list[HostBatch]]]:
+        """How many of the regular steps from `start` on fit into one run, and their batches; where it raises, nothing
+        is taken."""
+        until = stop if self._even else start + 1
+        lanes = self._taken(now, start, until)
+        nbytes = _bytes_of(lanes)
+        while until < stop and 2 * nbytes <= self._pace.run_bytes:
+            leap = min(_LEAP, self._pace.run_bytes / max(1.0, nbytes))
+            again = min(stop, start + int(leap * (until - start)))
+            try:
+                more = self._taken(now, until, again)
+            except Exception:
+                break  # it is raised again when its step is due
+            lanes = [lane.followed_by(behind) for lane, behind in zip(lanes, more, strict=True)]
+            nbytes, until = nbytes + _bytes_of(more), again
+        steps = until - start
+        self._step_bytes = nbytes / steps
+        if len(lanes) == 1 and len(lanes[0].segments) == 1:
+            return steps, self._assemble(lanes, steps)
+        return steps, self._bench.pools.compute(self._assemble, lanes, steps)
+
+    def _taken(self, now: _Epoch, start: int, stop: int) -> list[LaneRows]:
+        """The rows of regular steps; waits for them. Where it raises, nothing is taken."""
         lanes: list[LaneRows] = []
         self._bench.operators.want((now.first_turn, stop - 1))
         parts = self._steps.plan_run(start, stop, self._rank, self._world)
@@ -168,11 +202,7 @@ class KnownDriver:
             for part, lane in zip(parts, lanes, strict=False):
                 now.lanes[part.lane].give_back(lane.segments)
             raise
-        segments = [segment for lane in lanes for segment in lane.segments]
-        self._step_bytes = sum(segment.nbytes for segment in segments) / (stop - start)
-        if len(segments) == 1:
-            return self._assemble(lanes, stop - start)
-        return self._bench.pools.compute(self._assemble, lanes, stop - start)
+        return lanes
 
     def _assemble(self, lanes: list[LaneRows], steps: int) -> list[HostBatch]:
         with self._bench.meters.busy("assemble") as stage:
@@ -186,3 +216,12 @@ class KnownDriver:
         if share.slots is None or share.valid is None:
             return batches
         return [padded(batches[0], share.slots, share.valid)]
+
+
+def _is_even(schema: pa.Schema | None) -> bool:
+    """Whether all rows are of one size."""
+    return schema is not None and all(dense_shape(column.type) is not None for column in schema)
+
+
+def _bytes_of(lanes: Sequence[LaneRows]) -> float:
+    return sum([segment.nbytes for lane in lanes for segment in lane.segments])

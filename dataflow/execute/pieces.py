@@ -43,7 +43,10 @@ class Pieces:
         self.arrays.clear()
         arrow.took(whole.nbytes)
         if len(whole) == rows:
-            return whole if order is None else whole.take(pa.array(order))
+            out = whole if order is None else whole.take(pa.array(order))
+            del whole
+            arrow.took(out.nbytes)
+            return out
         index = np.full(rows, -1, np.int64)
         index[np.concatenate([_numbers(self.rows[number]) for number in sequence])] = np.arange(len(whole))
         index = index if order is None else index[order]

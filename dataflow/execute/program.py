@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from math import lcm
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,10 @@ from dataflow.index.index import Index
 
 Int64s = npt.NDArray[np.int64]
 
-__all__ = ["Group", "Program", "Turned", "compile_program", "guarded"]
+__all__ = ["Group", "Program", "Took", "Turned", "compile_program", "cut", "guarded", "untold"]
+
+# What a part of a window shall become in front of a step that wants all of it.
+_PART_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +65,26 @@ class Group:
         )
 
 
+Took: TypeAlias = Callable[[int, int], None]
+
+
+def untold(nbytes: int, rows: int) -> None:
+    """What is done with the bytes that rows become where nobody counts them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Turned:
     """What kernels need to know besides the rows: the key of this pass, and where time is counted.
 
-    `isolate`: where a batched function fails, run it again to find out for which rows; else all are bad.
+    `isolate`: where a batched function fails, run it again to find out for which rows; else all are bad. `took` is
+    told the bytes that some rows of a window have become, where a step wants them all at once.
     """
 
     seed: int
     turn: Turn
     meters: Meters
     isolate: bool
+    took: Took = untold
 
 
 class _Step(Protocol):
@@ -114,6 +126,39 @@ class _Part:
 
     def run(self, parts: Sequence[Block], turned: Turned) -> Block:
         return parts[self.group]
+
+
+@dataclass(frozen=True)
+class _PartByPart:
+    """Steps in front of one that wants all rows of a window: they get few at a time, for they may make much of each.
+
+    `chunk` is the number of rows at whose multiples a window may be cut for them.
+    """
+
+    feed: _Step
+    chunk: int
+
+    def run(self, parts: Sequence[Block], turned: Turned) -> Block:
+        rows = max(map(_window_rows, parts), default=0)
+        made: list[Block] = []
+        bad: list[BadSample] = []
+        start, chunks = 0, 1
+        while start < rows or not made:
+            stop = start + chunks * self.chunk
+            block = self.feed.run(cut(parts, start, stop), turned)
+            turned.took(block.nbytes, stop - start)
+            bad += block.bad
+            if block.rows or not made:
+                made.append(block)
+            chunks = 2 * chunks if 2 * block.nbytes <= _PART_BYTES else max(1, chunks // 2)
+            start = stop
+        return replace(concat_blocks(made), bad=tuple(bad))
+
+
+def _window_rows(part: Block) -> int:
+    """How many rows of a window reach to the last of a block, bad ones included."""
+    last = int(part.origin[-1]) if part.rows else -1
+    return 1 + max([last, *(bad.origin for bad in part.bad)])
 
 
 @dataclass(frozen=True)
@@ -277,6 +322,17 @@ def _works(node: Node) -> bool:
     return node.traits.kernel and not node.traits.after_batch
 
 
+def cut(parts: Sequence[Block], start: int, stop: int) -> list[Block]:
+    """The rows `start` to `stop` of a window, of a block for each group."""
+    pieces = []
+    for block in parts:
+        low, high = np.searchsorted(block.origin, (start, stop))
+        bad = tuple(sample for sample in block.bad if start <= sample.origin < stop)
+        piece = block.slice(int(low), int(high))
+        pieces.append(Block(piece.columns, piece.ids, piece.origin, owned=False, bad=bad))
+    return pieces
+
+
 Leaves = tuple[tuple[Node, ...], ...]
 
 
@@ -308,6 +364,9 @@ def _build(node: Node, numbered: Leaves, groups: list[Group]) -> tuple[_Step, Le
                 "concat: the columns of an input are not known.", hint="give schema= to its functions"
             )
         return _Union(feeds, node.schema), numbered
+    if node.traits.whole_window:
+        chunks = (step.traits.chunk for step in walk(node) if step.traits.kernel)
+        return _Kernel(_PartByPart(feeds[0], lcm(*(chunk for chunk in chunks if chunk))), node), numbered
     return (_Kernel(feeds[0], node) if node.traits.kernel else feeds[0]), numbered
 
 

@@ -12,6 +12,10 @@ from dataflow.execute.job import Bench
 
 __all__ = ["ReadAhead"]
 
+# What a window that is on its way takes beside its rows: their ids and places, and some objects.
+_ORDER_BYTES = 16 << 10
+_ORDER_ROW_BYTES = 24
+
 
 class ReadAhead:
     """Starts windows in the order in which steps need them, as far as count and bytes allow.
@@ -45,20 +49,31 @@ class ReadAhead:
 
     def top_up(self) -> None:
         """Start what fits."""
-        self._feeds = [feed for feed in self._feeds if not (feed.all_started and feed.ahead == 0)]
+        self._feeds = [feed for feed in self._feeds if not feed.is_over]
+        for feed in self._feeds:
+            if feed.goes_on:
+                feed.goes_on = False
+                self._push(feed.epoch, feed)
         ahead = sum(feed.ahead for feed in self._feeds)
-        ahead_bytes = self._row_bytes * sum(feed.ahead_rows for feed in self._feeds)
+        # Rows that were read may be larger than those that were sampled: those to come are like them.
+        row_bytes = max(self._row_bytes, self._bench.room.row_bytes)
+        ahead_bytes = ahead * _ORDER_BYTES + (row_bytes + _ORDER_ROW_BYTES) * sum(
+            feed.ahead_rows for feed in self._feeds
+        )
         while self._heap and (ahead < 2 or ahead_bytes < self._ahead_bytes):
             epoch, _, _, feed = self._heap[0]
             rows = feed.next_rows
             # What is in use counts memory that batches still show; what is estimated, windows yet to be read.
             in_use = self._bench.memory.leased_bytes + self._bench.arrow.bytes
-            held = max(in_use, self._row_bytes * sum(f.held_rows for f in self._feeds))
-            if rows and held + rows * self._row_bytes > self._limit_bytes:
+            estimated = (
+                self._row_bytes * sum(f.held_rows for f in self._feeds) + self._bench.room.beyond_bytes
+            )
+            if rows and max(in_use, estimated) + rows * row_bytes > self._limit_bytes:
                 return
             heapq.heappop(self._heap)
             if rows:
                 # `take` may have started the window of this entry already: the entry then stands for the next one.
                 feed.start_next()
-                ahead, ahead_bytes = ahead + 1, ahead_bytes + rows * self._row_bytes
+                ahead += 1
+                ahead_bytes += _ORDER_BYTES + rows * (row_bytes + _ORDER_ROW_BYTES)
             self._push(epoch, feed)

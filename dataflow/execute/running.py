@@ -33,6 +33,7 @@ from dataflow.execute.operate import Operators
 from dataflow.execute.pools import ThreadPools
 from dataflow.execute.position import Place
 from dataflow.execute.replace import REPLACED_BY, Replacer
+from dataflow.execute.room import Room
 from dataflow.execute.row_names import place_finder
 from dataflow.execute.setup import Setup
 from dataflow.execute.streams import OpenStreams
@@ -98,11 +99,16 @@ class Running:
 
     def _bench(self) -> Bench:
         plan, options, budget = self.setup.plan, self.setup.options, self.setup.budget
+        arrow = ArrowUse(budget.reader_bytes, budget.room_bytes)
+        room = Room(
+            budget.pace.limit_bytes + budget.arranging_bytes, options.memory_limit, budget.cut_bytes,
+            budget.pace.row_bytes,
+            in_use=lambda: self._memory.leased_bytes + arrow.all_bytes,
+        )  # fmt: skip
         return Bench(
             program=plan.program, stream=plan.stream, seed=plan.seed, pools=self._pools,
             operators=Operators(self._pools, budget.output_bytes),
-            arrow=ArrowUse(budget.reader_bytes, budget.room_bytes),
-            arranging=OneByOne(self._pools.compute),
+            arrow=arrow, room=room, arranging=OneByOne(self._pools.compute),
             memory=self._memory, streams=self._streams, meters=self._meters,
             range_rows=max(1, min(1024, int(_RANGE_BYTES / max(plan.row_bytes, plan.delivered_bytes)))),
             tolerant=options.errors.on_error != "raise", place=place_finder(plan.indexes), last=self._last,

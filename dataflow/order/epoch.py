@@ -98,13 +98,20 @@ class EpochOrder:
     ) -> None:
         if lanes < 1 or chunk_rows < 1:
             raise InternalError(f"an epoch order with lanes={lanes}, chunk_rows={chunk_rows}")
-        self.stream, self.lanes = stream, lanes
-        self._endless = endless
+        self.stream, self.lanes, self.chunk_rows = stream, lanes, chunk_rows
+        self._seed, self._turn, self._endless = seed, turn, endless
         passes = stream.passes
         turn_of = (lambda p: turn * passes + p) if isinstance(turn, int) else turn
         self._make = pass_orders(stream, seed, turn_of, chunk_rows)
         self._held: OrderedDict[int, HeldPass] = OrderedDict()
         self._lock = threading.Lock()
+
+    def in_chunks(self, chunk_rows: int) -> EpochOrder:
+        """The same order in windows of other sizes, where the stream has no window of its own."""
+        return EpochOrder(
+            self.stream, seed=self._seed, lanes=self.lanes, turn=self._turn, chunk_rows=chunk_rows,
+            endless=self._endless,
+        )  # fmt: skip
 
     def lane_rows(self, lane: int) -> int:
         """Rows of a lane over all passes of the stream."""

@@ -7,24 +7,26 @@ from typing import Any
 
 from dataflow.execute.budget import Pace
 from dataflow.execute.read_ahead import ReadAhead
+from dataflow.execute.room import Room
 
-ROW_BYTES = 10
+ROW_BYTES = 1 << 20
 
 
 class Feed:
     """A lane whose windows all have so many rows; window k is needed first in step k * `every`."""
 
     def __init__(self, lane: str, rows: int, windows: int, every: int, started: list[str]) -> None:
-        self.lane, self.next_rows, self._left, self._every = lane, rows, windows, every
+        self.lane, self.next_rows, self.windows, self._every = lane, rows, windows, every
         self._started, self._number, self.ahead = started, 0, 0
+        self.epoch, self.goes_on = 0, False
 
     @property
     def next_step(self) -> int | None:
-        return None if self.all_started else self._number * self._every
+        return None if self._number == self.windows else self._number * self._every
 
     @property
-    def all_started(self) -> bool:
-        return self._number == self._left
+    def is_over(self) -> bool:
+        return self._number == self.windows and not self.ahead
 
     @property
     def ahead_rows(self) -> int:
@@ -43,9 +45,13 @@ class Feed:
         self.ahead -= 1
 
 
-def ahead_of(limit_rows: int, ahead_rows: int, *, leased_bytes: int = 0) -> ReadAhead:
+def ahead_of(
+    limit_rows: int, ahead_rows: int, *, leased_bytes: int = 0, room: Room | None = None
+) -> ReadAhead:
     bench: Any = SimpleNamespace(
-        memory=SimpleNamespace(leased_bytes=leased_bytes), arrow=SimpleNamespace(bytes=0)
+        memory=SimpleNamespace(leased_bytes=leased_bytes),
+        arrow=SimpleNamespace(bytes=0),
+        room=room or Room(row_bytes=ROW_BYTES),
     )
     pace = Pace(1, 0, ROW_BYTES, limit_rows * ROW_BYTES, ahead_rows * ROW_BYTES)
     return ReadAhead(bench, pace)
@@ -97,3 +103,30 @@ def test_two_windows_are_worth_reading_ahead_and_more_as_far_as_asked_for() -> N
     more: list[str] = []
     added(ahead_of(1_000, 13), Feed("a", 4, 9, 1, more))
     assert more == ["a0", "a1", "a2", "a3"]
+
+
+def test_rows_that_were_read_and_are_larger_than_estimated_leave_less_room() -> None:
+    started: list[str] = []
+    room = Room(row_bytes=ROW_BYTES)
+    share = room.share(4)
+    ahead = ahead_of(20, 1_000, room=room)
+    feed = Feed("a", 4, 9, 1, started)
+    share.took(12 * ROW_BYTES, 4)
+    added(ahead, feed)
+    # There is room for 20 rows: 8 is what is held beyond the estimate, 4 is a0, and a1 would take as much as 12.
+    assert started == ["a0"]
+    share.release()
+    ahead.top_up()
+    assert started == ["a0", "a1", "a2"]
+
+
+def test_a_lane_that_begins_again_with_smaller_windows_is_read_ahead_again() -> None:
+    started: list[str] = []
+    ahead = ahead_of(1_000, 0)
+    feed = Feed("a", 4, 1, 1, started)
+    added(ahead, feed)
+    assert ahead.exhausted
+    feed.goes_on, feed.windows = True, 3
+    ahead.top_up()
+    assert started == ["a0", "a1"]
+    assert not feed.goes_on

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal
 
 import numpy as np
@@ -212,6 +212,39 @@ def test_a_window_found_at_a_row_is_the_one_met_on_the_way(case: Case, chance: r
         assert (found.start, found.rows, found.pass_number) == (same.start, same.rows, same.pass_number)
         assert ids(again.stream, found.resolve()).tolist() == ids(order.stream, same.resolve()).tolist()
         assert [w.start for w in again.windows(lane, row)] == [w.start for w in windows if w.stop > row]
+
+
+@given(cases(), st.integers(1, 60), st.randoms())
+def test_windows_of_other_sizes_go_on_with_the_same_rows_at_any_window(
+    case: Case, chunk_rows: int, chance: random.Random
+) -> None:
+    order = case.order()
+    other = order.in_chunks(chunk_rows)
+    lane = chance.randrange(case.lanes)
+    windows = list(order.windows(lane))
+    at = chance.choice(windows).start if windows else 0
+    behind = list(other.windows(lane, at))
+    if isinstance(case.window, int):
+        assert [(w.start, w.rows) for w in behind] == [(w.start, w.rows) for w in windows if w.start >= at]
+    else:
+        assert all(w.rows <= chunk_rows for w in behind)
+    rows = [(w.pass_number, i) for w in windows for i in ids(order.stream, w.resolve()).tolist()]
+    first = behind[0].start if behind else at
+    got = [(w.pass_number, i) for w in behind for i in ids(other.stream, w.resolve()).tolist()]
+    assert got == rows[first:]
+    assert first <= at
+
+
+def test_an_order_in_other_windows_has_the_turn_of_each_pass_and_goes_on_as_it_did() -> None:
+    source = shuffle(read(Leaf(0, np.arange(0, 41, 10), True, True)), "full")
+    order = EpochOrder(source, seed=3, lanes=1, turn=lambda p: [2, p], chunk_rows=16, endless=True)
+    orders = order, order.in_chunks(8)
+    first, second = (
+        [i for w in islice(some.windows(0), 20) for i in ids(source, w.resolve()).tolist()][:100]
+        for some in orders
+    )
+    assert first == second
+    assert len(first) == 100
 
 
 @given(cases())

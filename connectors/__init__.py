@@ -16,7 +16,8 @@ kept.py       `Kept`: what was read last of files, bounded in bytes
 readers.py    `Readers`: what a run keeps open of its files between one fragment and the next
 scratch.py    `Scratch`: memory that one read after another uses
 
-parquet.py    `Parquet`: a fragment is a row group; parquet_footer.py finds them and the columns
+parquet.py    `Parquet`: a fragment is a row group; parquet_footer.py finds them and the columns,
+              parquet_decoded.py keeps what rows turned out to decode to
 arrow_ipc.py  `ArrowIpc`: Arrow files, Feather and streams, by record batch; arrow_layout.py finds them,
               arrow_rows.py reads some rows and columns of one
 tar.py        `Tar`: WebDataset shards; a fragment is a run of samples. tar_members.py walks the headers, tar_rows.py

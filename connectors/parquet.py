@@ -20,7 +20,8 @@ from connectors.conform import conform, plain, rows_alone
 from connectors.contract import Chunk, FileInfo, Fragment, Opened, Scan, Traits
 from connectors.faults import changed, reading
 from connectors.kept import Kept
-from connectors.parquet_footer import Footer, Projector, read_footer
+from connectors.parquet_decoded import Decoded
+from connectors.parquet_footer import Footer, Projection, Projector, read_footer
 from connectors.store import Store
 from dataflow.errors import DataError
 
@@ -32,6 +33,10 @@ Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only wh
 # once, when all that is decoded comes from fresh pages; memory was 40 MB, 250 MB and 1.3 GB.
 SLICE_BYTES = 2 << 20
 SLICE_BYTES_PER_COLUMN = 16 << 10
+# A slice that is so many times as large as it should be is followed by smaller ones.
+FAR = 4
+# Rows of a slice where the footer does not say how large they are, and no row group like it has been read.
+UNKNOWN_ROWS = 128
 # What the buffers of all columns of a streamed row group take together, and one of them at most.
 BUFFERS_BYTES = 32 << 20
 BUFFER_BYTES = 256 << 10
@@ -56,6 +61,7 @@ class Parquet:
         default_factory=lambda: Kept(FOOTERS_BYTES), init=False, repr=False, compare=False
     )
     _projector: Projector = field(default_factory=Projector, init=False, repr=False, compare=False)
+    _decoded: Decoded = field(default_factory=Decoded, init=False, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -105,10 +111,17 @@ class Parquet:
                 yield from _without_columns(stop - start, schema, max_rows, info.path)
                 return
             slice_bytes = max(SLICE_BYTES, SLICE_BYTES_PER_COLUMN * len(wanted.leaves))
-            size = min(max_rows, max(1, slice_bytes // wanted.row_bytes))
+            part = _Part(opened, info, whole, footer, group, wanted.leaves, slice_bytes)
+            hidden = wanted.most_bytes > slice_bytes
+            loose_bytes = self._decoded.row_bytes(wanted) if hidden else wanted.loose_bytes
+            fitting = UNKNOWN_ROWS
+            if loose_bytes is not None:
+                fitting = max(1, int(slice_bytes / max(1, wanted.dense_bytes + loose_bytes)))
+            size = min(max_rows, fitting)
             at_once = start == 0 and stop == fragment.rows <= min(max_rows, 2 * size)
-            part = _Part(opened, info, whole, footer, group, wanted.leaves)
             batches = (_at_once if at_once else _stream)(part, min(size, stop))
+            if hidden:
+                batches = self._noted(batches, wanted)
             yield from _cut(batches, schema, start, stop, max_rows, info.path)
 
     def prune(
@@ -129,6 +142,17 @@ class Parquet:
                 keep[places] = [fragments[place].offset in kept for place in places]
         return keep
 
+    def _noted(self, batches: Iterator[pa.RecordBatch], wanted: Projection) -> Iterator[pa.RecordBatch]:
+        """The batches; what their rows decoded to is kept, also where not all of them are asked for."""
+        rows = nbytes = 0
+        try:
+            for batch in batches:
+                rows, nbytes = rows + batch.num_rows, nbytes + batch.nbytes
+                yield batch
+        finally:
+            if rows:
+                self._decoded.note(wanted, nbytes / rows - wanted.dense_bytes)
+
     def _footer(self, store: Store, info: FileInfo, whole: pa.Buffer | None = None) -> Footer:
         def make() -> tuple[Footer, int]:
             footer = read_footer(store, info, whole)
@@ -138,7 +162,10 @@ class Parquet:
 
 
 class _Part(NamedTuple):
-    """The leaf columns of one row group that are wanted; `whole` is the file's content where that has been read."""
+    """The leaf columns of one row group that are wanted; `whole` is the file's content where that has been read.
+
+    `slice_bytes` are what a slice of it should decode to.
+    """
 
     opened: Opened
     info: FileInfo
@@ -146,6 +173,7 @@ class _Part(NamedTuple):
     footer: Footer
     group: int
     leaves: list[str]
+    slice_bytes: int
 
     @property
     def is_near(self) -> bool:
@@ -202,7 +230,8 @@ def _at_once(part: _Part, size: int) -> Iterator[pa.RecordBatch]:
 
 
 def _stream(part: _Part, size: int) -> Iterator[pa.RecordBatch]:
-    """The rows of a row group, `size` at a time or, where that is over 2 GB of nested values, fewer."""
+    """The rows of a row group, `size` at a time; fewer where that is far more than a slice should be, or over 2 GB of
+    nested values."""
     with closing(_Reader(part, min(BUFFER_BYTES, max(1 << 14, BUFFERS_BYTES // len(part.leaves))))) as reader:
         done = 0
         while True:
@@ -210,7 +239,13 @@ def _stream(part: _Part, size: int) -> Iterator[pa.RecordBatch]:
                 for batch in _skip(reader.batches(part, size), done):
                     done += batch.num_rows
                     yield batch
-                return
+                    if size > 1 and batch.nbytes > FAR * part.slice_bytes:
+                        # What lies in front is decoded once more, to be dropped.
+                        fitting = batch.num_rows * part.slice_bytes // batch.nbytes
+                        size = max(1, min(size // 2, fitting))
+                        break
+                else:
+                    return
             except pa.ArrowNotImplementedError:
                 if size == 1:
                     raise

@@ -23,15 +23,23 @@ Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only wh
 MAGIC = b"PAR1"
 ENCRYPTED = b"PARE"
 TAIL_BYTES = 64 << 10  # holds most footers whole, so that a remote one costs one request
+DICTIONARIES = frozenset({"RLE_DICTIONARY", "PLAIN_DICTIONARY"})
 # What a parsed footer takes in memory was 5 to 11 times its size in the file.
 PARSED_BYTES = 10
 
 
 class Projection(NamedTuple):
-    """Where wanted columns lie in a row group: paths of leaves, and about how many bytes a row decodes to."""
+    """Where wanted columns lie in a row group: paths of leaves, and what the footer says of their size.
+
+    A row decodes to `dense_bytes` in the columns of a fixed size, and to about `loose_bytes` in the others. Where these
+    have dictionaries, `most_bytes` are what they may decode to in the whole row group, at the very most; else 0, for
+    then the footer is right.
+    """
 
     leaves: list[str]
-    row_bytes: int
+    dense_bytes: int
+    loose_bytes: float
+    most_bytes: int
 
 
 class Footer:
@@ -48,13 +56,20 @@ class Footer:
         """About the memory that it takes."""
         return PARSED_BYTES * self.metadata.serialized_size
 
-    def encoded_row_bytes(self, group: int, leaves: list[int]) -> float:
-        """Bytes of one row of a row group in the leaf columns of these numbers, as encoded."""
+    def encoded_bytes(self, group: int, leaves: list[int]) -> tuple[float, int]:
+        """Bytes of one row of a row group in the leaf columns of these numbers, as encoded; `Projection.most_bytes`."""
         rows = self.rows[group]
         if not rows or not leaves:
-            return 0.0
-        chunks = self.metadata.row_group(group)
-        return sum(chunks.column(leaf).total_uncompressed_size for leaf in leaves) / rows
+            return 0.0, 0
+        row_group = self.metadata.row_group(group)
+        encoded = most = 0
+        for leaf in leaves:
+            chunk = row_group.column(leaf)
+            nbytes = chunk.total_uncompressed_size
+            encoded += nbytes
+            if not DICTIONARIES.isdisjoint(chunk.encodings):
+                most += chunk.num_values * nbytes
+        return encoded / rows, most
 
 
 class _Found(NamedTuple):
@@ -91,9 +106,8 @@ class Projector:
         found = self._last
         if found is None or not found.holds_for(footer, wanted):
             self._last = found = _find(footer, wanted)
-        return Projection(
-            found.leaves, max(1, int(found.dense_bytes + footer.encoded_row_bytes(group, found.loose)))
-        )
+        loose_bytes, most_bytes = footer.encoded_bytes(group, found.loose)
+        return Projection(found.leaves, found.dense_bytes, loose_bytes, most_bytes)
 
 
 def _find(footer: Footer, wanted: pa.Schema) -> _Found:

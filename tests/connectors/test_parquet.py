@@ -368,6 +368,57 @@ def test_slices_are_as_small_as_the_rows_of_their_own_row_group_demand(tmp_path:
     assert max(large) < 2 * connectors.parquet.SLICE_BYTES
 
 
+def _dictionary_texts(
+    path: Path, sizes: Sequence[int], rows: int
+) -> tuple[Opened, pa.Schema, list[Fragment]]:
+    """Row groups of texts, of 20 different ones in each group; so many bytes each."""
+    schema = pa.schema([("text", pa.string())])
+    with pq.ParquetWriter(path, schema) as writer:
+        for size in sizes:
+            texts = [chr(97 + row % 20) * size for row in range(rows)]
+            writer.write_table(pa.table({"text": texts}, schema))
+    return scanned(path)
+
+
+def _slices(
+    connector: Parquet, opened: Opened, fragment: Fragment, schema: pa.Schema
+) -> list[pa.RecordBatch]:
+    rows = fragment.rows
+    return [chunk.batch for chunk in connector.read(opened, fragment, schema, 0, rows, rows)]
+
+
+def test_slices_of_text_that_a_dictionary_hides_are_small(tmp_path: Path) -> None:
+    opened, schema, fragments = _dictionary_texts(tmp_path / "t.parquet", [1, 20_000], 1_000)
+    connector = Parquet()
+    small, large = (_slices(connector, opened, fragment, schema) for fragment in fragments)
+    assert [batch.num_rows for batch in small] == [1_000]
+    assert max(batch.nbytes for batch in large) < connectors.parquet.FAR * connectors.parquet.SLICE_BYTES
+    assert [len(text) for batch in large for text in batch.to_pydict()["text"]] == [20_000] * 1_000
+
+
+def test_slices_become_smaller_where_rows_of_a_row_group_grow(tmp_path: Path) -> None:
+    path, slice_bytes = tmp_path / "t.parquet", connectors.parquet.SLICE_BYTES
+    texts = ["a"] * 300 + [chr(97 + row % 4) * 200_000 for row in range(400)]
+    pq.write_table(pa.table({"text": texts}), path)
+    opened, schema, (fragment,) = scanned(path)
+    slices = _slices(Parquet(), opened, fragment, schema)
+    assert [text for batch in slices for text in batch.to_pydict()["text"]] == texts
+    # Nothing says so in front of the first.
+    assert sum(batch.nbytes > connectors.parquet.FAR * slice_bytes for batch in slices) == 1
+
+
+def test_a_row_group_of_small_text_is_read_at_once_when_one_like_it_has_been_read(tmp_path: Path) -> None:
+    opened, schema, fragments = _dictionary_texts(tmp_path / "t.parquet", [100] * 3 + [20_000], 5_000)
+    connector = Parquet()
+    slices = [len(_slices(connector, opened, fragment, schema)) for fragment in fragments]
+    assert slices[0] == -(-5_000 // connectors.parquet.UNKNOWN_ROWS)
+    assert slices[1:3] == [1, 1]
+    # The footer of the last one is another one: nothing is concluded from small text.
+    assert slices[3] > 20
+    again = pickle.loads(pickle.dumps(connector))
+    assert len(_slices(again, opened, fragments[0], schema)) == 1
+
+
 @pytest.mark.parametrize("max_rows", [1000, 1_000_000])
 def test_a_row_group_larger_than_memory_should_be_is_streamed(tmp_path: Path, max_rows: int) -> None:
     path = tmp_path / "big.parquet"

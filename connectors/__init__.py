@@ -11,6 +11,8 @@ paths.py      `resolve`: a URL, pattern or folder becomes a list of files; listi
 registry.py   `choose`: a name or a file suffix becomes a connector, loaded when it is first asked for
 conform.py    `conform`: the rows of one file in the schema of the whole source
 tensors.py    dense columns as NumPy arrays and back, without a copy
+fitting.py    `fitted`: values of rows as a column of a type, none of them changed
+arrow_types.py  `Arrow`: arrays and types where the stubs do not know their members; which types are lists
 faults.py     what Arrow raises while it reads a file, as our own errors; files that are not as they were indexed
 kept.py       `Kept`: what was read last of files, bounded in bytes
 readers.py    `Readers`: what a run keeps open of its files between one fragment and the next

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from connectors.arrow_layout import (
     stream_layout,
 )
 from connectors.arrow_rows import Rows, can_be_cut
+from connectors.arrow_types import Kind
 from connectors.conform import conform, plain, rows_alone
 from connectors.contract import Chunk, FileInfo, Fragment, Json, Opened, Scan, Traits
 from connectors.faults import changed, reading
@@ -30,7 +31,6 @@ from connectors.store import Store
 
 __all__ = ["ArrowIpc"]
 
-Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only when its class is known
 
 FORMAT = "Arrow"
 KEPT_BYTES = 32 << 20

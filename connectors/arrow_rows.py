@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
 from connectors.arrow_layout import Buffers, Codec, Head, buffers_of
+from connectors.arrow_types import Column, Kind
 from dataflow.errors import DataError
 
 __all__ = ["Rows", "can_be_cut"]
 
-Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only when its class is known
-Column: TypeAlias = Any
 
 _BINARY: Final = (pt.is_string, pt.is_binary, pt.is_large_string, pt.is_large_binary)
 _LISTS: Final = (pt.is_list, pt.is_large_list, pt.is_map)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from connectors.arrow_types import Column, Kind, is_list
 from dataflow.errors import DataError
 
 __all__ = ["conform", "plain", "rows_alone"]
-
-# The stubs of pyarrow know the members of an array or type only when its class is known statically.
-Column: TypeAlias = Any
-Kind: TypeAlias = Any
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema, *, file: str) -> pa.RecordBatch:
@@ -135,7 +132,7 @@ def _widen(column: Column, target: Kind) -> Column:
         return _widen(column, target.value_type).dictionary_encode().cast(target)
     if pt.is_struct(source) and pt.is_struct(target):
         return _widen_struct(column, target)
-    if _is_list(source) and _is_list(target):
+    if is_list(source) and is_list(target):
         return _widen_list(column, target)
     if pt.is_map(source) and pt.is_map(target):
         return _widen_map(column, target)
@@ -223,10 +220,6 @@ def _offsets(column: Column) -> tuple[Column, int, int]:
     offsets = column.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     return pc.subtract(offsets, pa.scalar(first, offsets.type)), first, last - first
-
-
-def _is_list(kind: Kind) -> bool:
-    return pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind)
 
 
 def _widens(source: Kind, target: Kind) -> bool:

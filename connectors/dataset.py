@@ -8,21 +8,20 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
+from connectors.arrow_types import Column
 from connectors.conform import plain, rows_alone
 from connectors.contract import BadRow, Chunk, FileInfo, Fragment, Opened, Scan, Traits
+from connectors.fitting import fitted
 from connectors.memory import values_of
 from connectors.store import Store
-from connectors.tensors import shape_of, to_arrow
+from connectors.tensors import to_arrow
 from dataflow.errors import DataError, PlanError
 from dataflow.wording import counted
 
 __all__ = ["Dataset", "MapStyle"]
 
 Value: TypeAlias = Any  # what a user's data set returns
-Column: TypeAlias = Any
-Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only when its class is known
 
 FRAGMENT_ROWS = 1_024
 # What Arrow and NumPy raise for a value that is not of the type asked for; PlanError is a ValueError.
@@ -211,41 +210,5 @@ def _type_of(name: str, value: Value) -> pa.DataType:
 
 def _column(values: Sequence[Value], kind: pa.DataType) -> Column:
     """Values as an array of a type; None is null."""
-    dense = shape_of(kind)
-    given = [value for value in values if value is not None]
-    if dense is None or not all(isinstance(value, np.ndarray | np.generic) for value in given):
-        return _convert([_listed(value) for value in values], kind)
-    dtype, shape = dense
-    stacked = np.empty((len(given), *shape), dtype)
-    for place, value in enumerate(given):
-        if value.shape != shape or not np.can_cast(value.dtype, dtype, "safe"):
-            raise ValueError(f"it is {value.dtype} of shape {value.shape}, not {dtype} of shape {shape}")
-        stacked[place] = value
-    column: Column = to_arrow(stacked, kind)
-    if len(given) == len(values):
-        return column
-    places = iter(range(len(given)))
-    return column.take(pa.array([None if value is None else next(places) for value in values], pa.int64()))
-
-
-def _convert(values: Sequence[Value], kind: pa.DataType) -> Column:
-    # Arrow cuts the fraction off a float where integers are wanted, without an error.
-    if _truncates(pa.array(values).type, kind):
-        raise ValueError("it has values with fractions")
-    return pa.array(values, kind)
-
-
-def _truncates(given: Kind, wanted: Kind) -> bool:
-    if pt.is_struct(given) and pt.is_struct(wanted):
-        both = set(given.names) & set(wanted.names)
-        return any(_truncates(given.field(name).type, wanted.field(name).type) for name in both)
-    if hasattr(given, "value_type") and hasattr(wanted, "value_type"):
-        return _truncates(given.value_type, wanted.value_type)
-    return pt.is_floating(given) and pt.is_integer(wanted)
-
-
-def _listed(value: Value) -> Value:
-    """Arrays of more than one axis as lists, which is the form that Arrow reads nested values from."""
-    if isinstance(value, np.ndarray) and value.ndim != 1:
-        return value.tolist()
-    return value
+    column: Column = fitted(list(values), kind)
+    return to_arrow(column, kind) if isinstance(column, np.ndarray) else column

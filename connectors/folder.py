@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 import pyarrow as pa
 
+from connectors.arrow_types import Column
 from connectors.conform import conform
 from connectors.contract import BadRow, Chunk, FileInfo, Fragment, Json, Opened, Scan, Traits
 from connectors.store import Store
@@ -23,8 +24,6 @@ _FRAGMENT_FILES: Final = 512
 _FRAGMENT_BYTES: Final = 4 << 20
 # These say something about the file asked for, anything else about the store.
 _OF_THE_FILE: Final = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
-
-Column: TypeAlias = Any  # the stubs of pyarrow want the class of an array, which depends on the data
 
 
 @dataclass(frozen=True, kw_only=True)

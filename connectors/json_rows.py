@@ -18,13 +18,12 @@ import pyarrow.compute as pc
 import pyarrow.json as paj
 import pyarrow.types as pt
 
+from connectors.arrow_types import Column, Kind, is_list
 from connectors.lines import line_ends, strip_lines
 
 __all__ = ["Part", "Unknown", "count_lines", "parse", "unparsable"]
 
 Unknown: TypeAlias = Literal["ignore", "infer", "error"]
-Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only when its class is known
-Column: TypeAlias = Any
 
 # Nesting that no data has: 30,000 levels overflow a stack of 8 MiB, and the time to build a type of so many
 # levels grows with their square.
@@ -194,7 +193,7 @@ def _parsed(kind: Kind) -> Kind:
         return pa.string()
     if pt.is_float16(kind):
         return pa.float32()
-    if pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
+    if is_list(kind):
         return pa.list_(_parsed(kind.value_type))
     if pt.is_struct(kind):
         return pa.struct([field.with_type(_parsed(field.type)).with_nullable(True) for field in kind.fields])

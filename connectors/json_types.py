@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.types as pt
 
+from connectors.arrow_types import Kind
+
 __all__ = ["Conflict", "depth_of", "fields_in", "merge"]
 
-Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only when its class is known
 Fields: TypeAlias = dict[str, Kind]
 
 

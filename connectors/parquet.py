@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from connectors.arrow_types import Kind
 from connectors.conform import conform, plain, rows_alone
 from connectors.contract import Chunk, FileInfo, Fragment, Opened, Scan, Traits
 from connectors.faults import changed, reading
@@ -27,7 +28,6 @@ from dataflow.errors import DataError
 
 __all__ = ["Parquet"]
 
-Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only when its class is known
 
 # Decoded bytes of one slice. A row group of 300 MB took 0.6 s in slices of 2 MB, 1.2 s in 32 MB and 3.3 s at
 # once, when all that is decoded comes from fresh pages; memory was 40 MB, 250 MB and 1.3 GB.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from connectors.arrow_types import Kind, is_list
 from connectors.contract import FileInfo
 from connectors.faults import reading
 from connectors.store import Store
@@ -18,7 +19,6 @@ from dataflow.wording import counted
 
 __all__ = ["Footer", "Projection", "Projector", "read_footer"]
 
-Kind: TypeAlias = Any  # the stubs of pyarrow know the members of a type only when its class is known
 
 MAGIC = b"PAR1"
 ENCRYPTED = b"PARE"
@@ -181,7 +181,7 @@ def _leaves(here: Kind, wanted: Kind, place: int) -> list[int]:
             at += _count_leaves(child.type)
         # A struct none of whose fields are wanted still says which of its rows are null.
         return found or [place]
-    if _is_list(here) and _is_list(wanted):
+    if is_list(here) and is_list(wanted):
         return _leaves(here.value_type, wanted.value_type, place)
     return list(range(place, place + _count_leaves(here)))
 
@@ -193,14 +193,10 @@ def _count_leaves(kind: Kind) -> int:
         return sum(_count_leaves(child.type) for child in kind)
     if pt.is_map(kind):
         return _count_leaves(kind.key_type) + _count_leaves(kind.item_type)
-    return _count_leaves(kind.value_type) if _is_list(kind) else 1
+    return _count_leaves(kind.value_type) if is_list(kind) else 1
 
 
 def _row_bytes(kind: Kind) -> int:
     """The bytes of one row of a dense type, which a dictionary in the file may understate; else 0."""
     dense = shape_of(kind)
     return 0 if dense is None else dense[0].itemsize * prod(dense[1])
-
-
-def _is_list(kind: Kind) -> bool:
-    return pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from connectors.arrow_types import Column
 from connectors.conform import conform
 from connectors.contract import BadRow, Chunk
 from connectors.tar_members import Member
@@ -22,8 +23,6 @@ __all__ = ["KEY", "Payloads", "to_chunk"]
 
 KEY = "__key__"
 
-# The stubs of pyarrow know the members of an array only when its class is known statically.
-Column: TypeAlias = Any
 # By row: the element of the payload array that a column has there, or None.
 Places: TypeAlias = list[int | None]
 

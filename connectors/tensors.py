@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from connectors.arrow_types import Column, Kind
 from dataflow.errors import DataError, PlanError
 from dataflow.wording import counted
 
@@ -30,9 +31,6 @@ __all__ = ["has_nulls", "shape_of", "to_arrow", "to_numpy"]
 
 Shape: TypeAlias = tuple[int, ...]
 AnyArray: TypeAlias = npt.NDArray[Any]
-# The stubs of pyarrow know the members of an array or type only when its class is known statically.
-Column: TypeAlias = Any
-Kind: TypeAlias = Any
 
 
 def shape_of(kind: pa.DataType) -> tuple[np.dtype[np.generic], Shape] | None:

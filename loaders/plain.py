@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.arrow_types import Arrow, is_list, is_ragged
 from connectors.tensors import shape_of, to_arrow, to_numpy
 from dataflow.errors import DataError
 from dataflow.execute.assemble import HostBatch
@@ -21,8 +22,6 @@ __all__ = ["NumpyBatch", "dense_or_listed", "extras", "to_arrow_batch", "to_nump
 Plain = npt.NDArray[np.generic] | list[object]
 # Arrays, and lists for what is no array: Any, for whoever asks for a column knows which of the two it is.
 NumpyBatch: TypeAlias = dict[str, npt.NDArray[Any] | Any]
-# The stubs of pyarrow know the members of an array or type only when its class is known statically.
-Arrow: TypeAlias = Any
 
 
 def to_numpy_batch(batch: HostBatch, schema: pa.Schema | None = None, *, ids: bool = False) -> NumpyBatch:
@@ -66,7 +65,7 @@ def _listed(name: str, column: Arrow, batch: HostBatch) -> list[object]:
     kind = column.type
     if isinstance(kind, pa.DictionaryType):
         return _listed(name, column.dictionary_decode(), batch)
-    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and shape_of(kind.value_type) is not None:
+    if is_ragged(kind) and shape_of(kind.value_type) is not None:
         _refuse_nulls(name, column, batch)
         flat = column.flatten()
         sizes = column.value_lengths().to_numpy(zero_copy_only=False)
@@ -106,13 +105,7 @@ def _find_nulls(column: Arrow) -> tuple[int, int, bool] | None:
 
 
 def _is_nested(kind: pa.DataType) -> bool:
-    types = pa.types
-    return (
-        types.is_list(kind)
-        or types.is_large_list(kind)
-        or types.is_fixed_size_list(kind)
-        or isinstance(kind, pa.FixedShapeTensorType)
-    )
+    return is_list(kind) or isinstance(kind, pa.FixedShapeTensorType)
 
 
 def _typed(column: Column, kind: pa.DataType | None) -> Arrow:

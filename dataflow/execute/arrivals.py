@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import threading
 from math import prod
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from connectors.arrow_types import Arrow
 from connectors.tensors import has_nulls, to_numpy
 from dataflow.execute.arrow_use import ArrowUse
 from dataflow.execute.buffers import BufferPool
@@ -31,7 +31,6 @@ __all__ = ["Arrivals"]
 _NARROW_BYTES = 64
 
 Int64s = npt.NDArray[np.int64]
-Arrow: TypeAlias = Any  # as in pieces.py
 
 
 class Arrivals:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from connectors.arrow_types import Arrow
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.segment import Segment
 from dataflow.graph.block import BadSample, Block, Column, concat_blocks, joined
@@ -22,7 +22,6 @@ __all__ = ["HostBatch", "LaneRows", "assemble", "padded"]
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-Arrow: TypeAlias = Any  # as in pieces.py
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from connectors.arrow_types import Arrow
 from connectors.tensors import to_arrow
 from dataflow.execute.arrow_use import ArrowUse
 from dataflow.execute.places import Places
@@ -18,7 +19,6 @@ __all__ = ["Pieces", "Rows"]
 
 Int64s = npt.NDArray[np.int64]
 Rows: TypeAlias = slice | Int64s
-Arrow: TypeAlias = Any  # the stubs know the members of an Arrow array only where its type is known statically
 
 
 @dataclass

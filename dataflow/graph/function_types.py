@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from connectors.arrow_types import Arrow, is_ragged
 from connectors.tensors import shape_of
 from dataflow.errors import PlanError
 from dataflow.graph.block import as_arrow
-from dataflow.graph.rows import Row, is_list, plain_value
+from dataflow.graph.rows import Row, plain_value
 
 __all__ = ["check_keys", "infer_schema", "infer_type", "kept_types"]
-
-# The stubs of pyarrow know the members of an array or type only when its class is known statically.
-Arrow: TypeAlias = Any
 
 
 def infer_schema(rows: Sequence[Row], operator: str, before: pa.Schema | None = None) -> pa.Schema:
@@ -68,12 +66,12 @@ def _said_before(kind: Arrow, given: Arrow) -> Arrow:
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(given):
         # What functions are given of a timestamp with a time zone is the time in UTC.
         return given if kind.unit == given.unit and kind.tz is None else None
-    if not is_list(given):
+    if not is_ragged(given):
         return None
     dense = shape_of(kind)
     if dense is not None and dense[1]:
         return given if shape_of(given.value_type) == (dense[0], dense[1][1:]) else None
-    return given if is_list(kind) and _said_before(kind.value_type, given.value_type) else None
+    return given if is_ragged(kind) and _said_before(kind.value_type, given.value_type) else None
 
 
 def infer_type(values: Sequence[object], name: str, operator: str) -> Arrow:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from connectors.arrow_types import Arrow
+from connectors.fitting import fitted, infinities
 from connectors.tensors import shape_of
 from dataflow.errors import StageError
 from dataflow.graph.block import Column, as_arrow, joined
 from dataflow.graph.function_types import infer_type
-from dataflow.graph.rows import Row, is_list, plain_value
+from dataflow.graph.rows import Row, plain_value
 
-__all__ = ["as_column", "column_of", "fitting_columns", "misfit", "type_of"]
-
-# The stubs of pyarrow know the members of an array or type only when its class is known statically.
-Arrow: TypeAlias = Any
+__all__ = ["as_column", "fitting_columns", "misfit", "type_of"]
 
 
 def fitting_columns(
@@ -46,7 +42,7 @@ def _columns(rows: Sequence[Row], schema: pa.Schema, operator: str) -> dict[str,
     columns: dict[str, Column] = {}
     for field in schema:
         try:
-            columns[field.name] = column_of([row[field.name] for row in rows], field.type)
+            columns[field.name] = _fitted([row[field.name] for row in rows], field.type)
         except Exception as error:
             # What is returned is the user's, and may fail in any way when it is looked at.
             lacks = isinstance(error, KeyError) and any(field.name not in row for row in rows)
@@ -82,126 +78,8 @@ def misfit(field: pa.Field[Any], error: Exception, operator: str) -> StageError:
     )  # fmt: skip
 
 
-def column_of(values: Sequence[object], kind: pa.DataType) -> Column:
-    """The values of rows as a column of a type.
-
-    Raises:
-        TypeError, ValueError, pyarrow.ArrowException: a value does not fit it, or what looking at it raised.
-    """
-    return _column([plain_value(value) for value in values], kind)
-
-
-def _arrow(values: list[object], kind: pa.DataType) -> Arrow:
-    fixed = pa.types.is_fixed_size_list(kind) or isinstance(kind, pa.FixedShapeTensorType)
-    # Arrow takes arrays for lists alone, and of one axis.
-    values = [
-        value.tolist() if isinstance(value, np.ndarray) and (fixed or value.ndim > 1) else value
-        for value in values
-    ]
-    made = pa.array(values, kind)
-    # Of floats Arrow keeps the whole part, or infinity where they are too large, and says nothing.
-    whole = any(map(_is_whole, _leaves(kind))) and _may_have_floats(values)
-    if whole or _infinities(made):
-        for value in values:
-            if _is_cut(value, kind):
-                raise TypeError(f"{value!r} does not fit {kind}")
-    return made
-
-
-def _is_whole(kind: Arrow) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_temporal(kind)
-
-
-def _may_have_floats(values: list[object]) -> bool:
-    try:
-        found = pa.infer_type(values)  # type: ignore[call-arg]
-        return any(map(pa.types.is_floating, _leaves(found)))
-    except pa.ArrowException:
-        return True
-
-
-def _is_cut(value: Any, kind: Arrow) -> bool:
-    """Whether a number has a fraction where the type has whole ones, or is finite and too large for its floats."""
-    if isinstance(kind, pa.FixedShapeTensorType):
-        kind = kind.value_type
-    if isinstance(value, list | tuple | np.ndarray):
-        inner = kind.value_type if is_list(kind) or pa.types.is_fixed_size_list(kind) else kind
-        return any(_is_cut(item, inner) for item in value)
-    if _is_whole(kind):
-        return isinstance(value, float | np.floating) and bool(value != np.trunc(value))
-    if pa.types.is_floating(kind) and value is not None:
-        with np.errstate(over="ignore"):
-            return math.isfinite(value) and not math.isfinite(np.asarray(value, kind.to_pandas_dtype()))
-    if pa.types.is_struct(kind) and isinstance(value, Mapping):
-        return any(_is_cut(value.get(field.name), field.type) for field in kind)
-    return False
-
-
-def _infinities(column: Arrow) -> int:
-    """How many of the floats in a column are infinite, at any depth."""
-    kind = column.type
-    if isinstance(kind, pa.FixedShapeTensorType):
-        return _infinities(column.storage)
-    if pa.types.is_floating(kind):
-        return int(np.count_nonzero(pc.is_inf(column.drop_null()).to_numpy(zero_copy_only=False)))
-    if pa.types.is_struct(kind):
-        return sum(map(_infinities, column.flatten()))
-    nested = is_list(kind) or pa.types.is_fixed_size_list(kind)
-    return _infinities(column.flatten()) if nested else 0
-
-
-def _leaves(kind: Arrow) -> list[Arrow]:
-    """The types of a nested type that have no types inside."""
-    if isinstance(kind, pa.FixedShapeTensorType):
-        return _leaves(kind.value_type)
-    if not kind.num_fields:
-        return [kind]
-    return [leaf for place in range(kind.num_fields) for leaf in _leaves(kind.field(place).type)]
-
-
-def _unit_of(values: Sequence[object]) -> np.dtype[np.generic]:
-    return np.result_type(*[v for v in values if isinstance(v, np.datetime64 | np.timedelta64)])
-
-
-def _column(values: list[object], kind: pa.DataType) -> Column:
-    dense = shape_of(kind)
-    if pa.types.is_temporal(kind) and any(
-        isinstance(value, np.datetime64 | np.timedelta64) for value in values
-    ):
-        times: Arrow = pa.array(np.array(["NaT" if v is None else v for v in values], _unit_of(values)))
-        return times.cast(kind)
-    if dense is None or any(value is None for value in values) or pa.types.is_temporal(kind):
-        return _arrow(values, kind)
-    dtype, shape = dense
-    if not values:
-        return np.empty((0, *shape), dtype)
-    out: npt.NDArray[np.generic] = np.empty((len(values), *shape), dtype)
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is found below
-        for place, value in enumerate(values):
-            array = np.asarray(value)
-            if array.shape != shape:
-                raise ValueError(f"a value has shape {array.shape}, not {shape}")
-            if array.dtype.kind not in "biuf":
-                if shape:
-                    return _arrow(values, kind)  # a list with nulls inside
-                raise TypeError(f"{value!r} is no {dtype}")
-            out[place] = array
-            lossless = np.can_cast(array.dtype, dtype, "safe") or array.dtype.kind == dtype.kind == "f"
-            if not lossless and not np.array_equal(out[place], array):
-                raise TypeError(f"{value!r} ({array.dtype}) does not fit {dtype}")
-    for place in _infinite_rows(out):
-        array = np.asarray(values[place])
-        if not np.array_equal(np.isinf(array), np.isinf(out[place])):
-            raise TypeError(f"{values[place]!r} ({array.dtype}) is too large for {dtype}")
-    return out
-
-
-def _infinite_rows(column: npt.NDArray[Any]) -> list[int]:
-    """The rows in which a float is infinite."""
-    if column.dtype.kind != "f":
-        return []
-    found: list[int] = np.flatnonzero(np.isinf(column).reshape(len(column), -1).any(axis=1)).tolist()
-    return found
+def _fitted(values: Sequence[object], kind: pa.DataType) -> Column:
+    return fitted([plain_value(value) for value in values], kind)
 
 
 def type_of(values: Any, name: str, operator: str) -> Arrow:
@@ -233,11 +111,11 @@ def as_column(values: Any, kind: pa.DataType) -> Column:
         if shape_of(kind) == (values.dtype, values.shape[1:]):
             return values
         return _cast(as_arrow(values), kind)
-    return column_of(list(values), kind)
+    return _fitted(list(values), kind)
 
 
 def _cast(column: Arrow, kind: pa.DataType) -> Arrow:
     made = column.cast(kind)
-    if made.type != column.type and _infinities(made) != _infinities(column):
+    if made.type != column.type and infinities(made) != infinities(column):
         raise ValueError(f"a value is too large for {kind}")
     return made

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from connectors.arrow_types import Arrow, is_list
 from connectors.tensors import has_nulls, shape_of, to_numpy
 from dataflow.graph.block import Column
 
-__all__ = ["Row", "each_row", "is_list", "listed", "plain_value", "taken"]
+__all__ = ["Row", "each_row", "listed", "plain_value", "taken"]
 
 Row = dict[str, object]
-# The stubs of pyarrow know the members of an array or type only when its class is known statically.
-Arrow: TypeAlias = Any
 # What can be changed in place, or may hold such a thing.
 _HOLDERS: Final = (np.ndarray, list, tuple, dict, set, bytearray, memoryview)
 
@@ -50,7 +49,7 @@ def _values(column: Column) -> Iterable[object]:
         present = column.drop_null() if column.null_count else column
         values = iter(present.to_numpy(zero_copy_only=False) if times else _dense_values(present))
         return (next(values) if valid else None for valid in column.is_valid().to_pylist())
-    if is_list(kind) or pa.types.is_fixed_size_list(kind):
+    if is_list(kind):
         return (None if not item.is_valid else _list_value(item.values) for item in column)
     python_values: list[object] = column.to_pylist()
     return python_values
@@ -102,8 +101,3 @@ def _taken(value: object) -> object:
     if isinstance(value, set):
         return set(value)
     return bytes(value) if isinstance(value, bytearray | memoryview) else value
-
-
-def is_list(kind: Arrow) -> bool:
-    """Whether a type is that of lists of any length."""
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.arrow_types import Column
 from dataflow.index.index import FileTable, Int64s
 
 __all__ = ["Bools", "is_current", "places_in", "same_content", "unchanged"]
 
-# The stubs of pyarrow know the members of an array only when its class is known statically.
-Column: TypeAlias = Any
 Bools = npt.NDArray[np.bool_]
 
 

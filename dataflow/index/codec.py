@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from connectors.arrow_types import Column
 from connectors.contract import Connector, Json
 from connectors.store import Store
 from dataflow.index.index import FileTable, Fragments, Index, Variant
@@ -36,8 +37,6 @@ __all__ = [
 VERSION = 2
 _SUMMED_BYTES = 16 << 20
 
-# The stubs of pyarrow know the members of an array only when its class is known statically.
-Column: TypeAlias = Any
 Columns = dict[str, Column]
 
 

@@ -8,12 +8,11 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pt
 
+from connectors.arrow_types import Kind, is_list
 from dataflow.errors import DataError
 
 __all__ = ["bare", "unify"]
 
-# The stubs of pyarrow know the members of a type only when its class is known statically.
-Kind: TypeAlias = Any
 Field: TypeAlias = "pa.Field[Any]"
 
 
@@ -73,7 +72,7 @@ def _join(a: Kind, b: Kind) -> Kind | None:
         return _join(_value(a), _value(b))
     if pt.is_struct(a) and pt.is_struct(b):
         return _join_structs(a, b)
-    if _is_list(a) and _is_list(b):
+    if is_list(a) and is_list(b):
         return _join_lists(a, b)
     return _join_leaves(a, b)
 
@@ -137,10 +136,6 @@ def _family(kind: Kind) -> str:
 
 def _is_number(kind: Kind) -> bool:
     return bool(pt.is_integer(kind) or pt.is_floating(kind))
-
-
-def _is_list(kind: Kind) -> bool:
-    return bool(pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind))
 
 
 def _value(kind: Kind) -> Kind:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from connectors.arrow_types import Column, Kind
 from connectors.contract import Chunk, Connector, Opened
 from dataflow.errors import DataError
 from dataflow.index.index import Fragments
@@ -19,10 +20,6 @@ __all__ = ["decoded_bytes", "row_bytes"]
 _SLICE_ROWS = 1024
 _SLICE_BYTES = 16 << 20
 _CHUNK_ROWS = 32
-
-# The stubs of pyarrow know the members of an array or type only when its class is known statically.
-Column: TypeAlias = Any
-Kind: TypeAlias = Any
 
 
 def row_bytes(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.arrow_types import Arrow
 from dataflow.errors import DataError, PlanError
 from dataflow.given import check_flags
 from dataflow.graph.block import Block, Column, as_arrow
@@ -20,8 +21,6 @@ from dataflow.graph.registry import register
 
 __all__ = ["Cast", "data_type", "type_name"]
 
-# The stubs of pyarrow know the members of an array or type only when its class is known statically.
-Arrow: TypeAlias = Any
 
 # Of a longer value the beginning is shown.
 _MOST_LETTERS = 80

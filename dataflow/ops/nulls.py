@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connectors.arrow_types import Arrow, is_list, is_ragged
 from connectors.tensors import shape_of
 from dataflow.errors import PlanError
 from dataflow.given import check_flags
@@ -20,9 +20,6 @@ from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
 
 __all__ = ["Nulls"]
-
-# The stubs of pyarrow know the members of an array or type only when its class is known statically.
-Arrow: TypeAlias = Any
 
 
 @register("nulls")
@@ -81,7 +78,7 @@ class Nulls(Node):
                 raise ValueError("it would be changed")
             return pa.scalar(self.value, leaf)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            if _is_ragged(kind) and self.value == 0:
+            if is_ragged(kind) and self.value == 0:
                 return pa.scalar(None, leaf)
             raise PlanError(
                 f"nulls: {self.value!r} is no value for column {name!r} ({kind}).",
@@ -89,12 +86,8 @@ class Nulls(Node):
             ) from error
 
 
-def _is_ragged(kind: Arrow) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
-
-
 def _innermost(kind: Arrow) -> Arrow:
-    if _is_ragged(kind) or pa.types.is_fixed_size_list(kind) or isinstance(kind, pa.FixedShapeTensorType):
+    if is_list(kind) or isinstance(kind, pa.FixedShapeTensorType):
         return _innermost(kind.value_type)
     return kind
 
@@ -107,7 +100,7 @@ def _filled(array: Arrow, leaf: Arrow) -> Arrow:
     if pa.types.is_fixed_size_list(kind):
         fixed: Arrow = pa.FixedSizeListArray
         return fixed.from_arrays(_filled(_whole_rows(array, leaf).flatten(), leaf), type=kind)
-    if _is_ragged(kind):
+    if is_ragged(kind):
         present = pc.fill_null(array, pa.scalar([], kind))
         starts = present.offsets
         moved = pc.subtract(starts, starts[0])
@@ -128,6 +121,6 @@ def _whole_rows(array: Arrow, leaf: Arrow) -> Arrow:
 
 def _row(kind: Arrow, value: object) -> object:
     """A row of `kind` that is `value` throughout; its lists of no fixed size are empty."""
-    if _is_ragged(kind):
+    if is_ragged(kind):
         return []
     return [_row(kind.value_type, value)] * kind.list_size if pa.types.is_fixed_size_list(kind) else value

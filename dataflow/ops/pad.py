@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from connectors.arrow_types import Arrow, is_list
 from connectors.tensors import shape_of, to_numpy
 from dataflow.errors import DataError, PlanError
 from dataflow.given import check_flags, is_whole
@@ -22,8 +22,6 @@ from dataflow.wording import counted
 
 __all__ = ["Pad"]
 
-# The stubs of pyarrow know the members of an array or type only when its class is known statically.
-Arrow: TypeAlias = Any
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
 
@@ -129,8 +127,7 @@ def _gathered(lists: Arrow, flat: Arrow, sizes: Int64s, real: Bools, value: floa
 
 
 def _item_type(kind: Arrow, name: str) -> Arrow:
-    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    dense = shape_of(kind.value_type) if lists else None
+    dense = shape_of(kind.value_type) if is_list(kind) else None
     if dense is None or dense[1]:
         raise PlanError(f"pad: column {name!r} is {kind}, no list of numbers.", hint="pad takes list columns")
     return kind.value_type

@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+import dataflow as flow
 from connectors.contract import Chunk, Fragment, Opened
 from connectors.dataset import Dataset
 from connectors.store import Store
@@ -132,8 +133,8 @@ def test_a_row_that_raises_costs_that_row() -> None:
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        ({"x": np.zeros(3, np.float32), "y": 1}, r"'x'.*shape \(3,\), not float32 of shape \(2,\)"),
-        ({"x": np.zeros(2, np.float64), "y": 1}, "'x'.*float64"),
+        ({"x": np.zeros(3, np.float32), "y": 1}, r"'x'.*shape \(3,\), not \(2,\)"),
+        ({"x": np.array([0, 1e300]), "y": 1}, "'x'.*too large for float32"),
         ({"x": np.zeros(2, np.float32), "y": "text"}, "'y' does not fit int64"),
         ({"x": np.zeros(2, np.float32), "y": 0.5}, "'y' does not fit int64"),
         ({"x": np.zeros(2, np.float32), "y": 2**70}, "'y' does not fit int64"),
@@ -149,6 +150,30 @@ def test_a_row_that_does_not_fit_the_first_costs_that_row(other: dict[str, Any],
     assert "schema=" in caught.value.hint
     assert chunk.batch.column("y").to_pylist() == [0, 1, None, 3, 4]
     assert chunk.batch.column("x").to_pylist()[3] == [3, 3]
+
+
+def test_a_number_of_another_type_fits_where_it_is_exact_as_in_what_functions_return() -> None:
+    types: dict[str, pa.DataType] = {
+        "x": pa.int64(), "y": pa.int8(), "z": pa.float32(), "l": pa.list_(pa.int32())
+    }  # fmt: skip
+    schema = pa.schema(types)
+    data = Rows(lambda k: {"x": float(k), "y": np.int64(k), "z": np.float64(k), "l": [float(k)]}, 3)
+    exact = [{"x": k, "y": k, "z": k, "l": [k]} for k in range(3)]
+    assert rows_of(Dataset(data=data, schema=schema)) == exact
+    mapped = flow.from_columns({"k": np.arange(3)}).map(lambda row: data[int(row["k"])], schema=schema)
+    assert [dict(mapped[k], l=mapped[k]["l"].tolist()) for k in range(3)] == exact
+
+
+def test_a_tensor_that_is_none_is_null_as_in_what_functions_return() -> None:
+    kind: Any = pa.fixed_shape_tensor(pa.float32(), [2, 2])
+    data = Rows(lambda k: {"x": np.full((2, 2), k, np.float32) if k else None}, 2)
+    schema = pa.schema([("x", kind)])
+    (chunk,) = chunks_of(Dataset(data=data, schema=schema))
+    assert chunk.bad == ()
+    assert chunk.batch.column("x").to_pylist() == [None, [1, 1, 1, 1]]
+    mapped = flow.from_columns({"k": np.arange(2)}).map(lambda row: data[int(row["k"])], schema=schema)
+    assert mapped[0]["x"] is None
+    assert mapped[1]["x"].tolist() == [[1, 1], [1, 1]]
 
 
 def test_none_and_missing_values_are_null() -> None:

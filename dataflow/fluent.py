@@ -160,15 +160,17 @@ class Pipeline(PipelineBase):
         """All but the first `rows` rows, in file order."""
         return self.then(Skip(rows=rows))
 
-    def split(self, parts: Mapping[str, float], by: str = "id") -> dict[str, Pipeline]:
+    def split(self, parts: Mapping[str, float], by: str | None = None) -> dict[str, Pipeline]:
         """Parts by name and share, as {"train": 0.98, "val": 0.02}: the same rows when files are added.
 
-        `by="id"` goes by file name and place in the file, else by the value of a column.
+        A row goes by its sample, which is its file's name and its place in the file; with `by`, by its value in that
+        column, so that rows of one value stay together. `by="id"` also means the sample.
+
+        Raises:
+            PlanError: a share or `by` is wrong, or `by="id"` and there is a column of that name: either may be meant.
         """
         ranges = split_ranges(as_dict("split", parts, hint="as split({'train': 0.98, 'val': 0.02})"))
         check_text("split", "by", by)
-        if by != "id" and self.schema is not None and by not in self.schema.names:
-            self.select(by)  # raises, with near matches
         return {name: self.then(Split(low=low, high=high, by=by)) for name, (low, high) in ranges.items()}
 
     # ---- order

@@ -92,7 +92,7 @@ CALLS: dict[str, tuple[Callable[[Any], object], tuple[int, ...]]] = {
     "skip rows": (lambda v: SOURCE.skip(v), ()),
     "split parts": (lambda v: SOURCE.split(v), ()),
     "split share": (lambda v: SOURCE.split({"part": v}), ()),
-    "split by": (lambda v: SOURCE.split({"part": 0.5}, by=v), ()),
+    "split by": (lambda v: SOURCE.split({"part": 0.5}, by=v), (NONE,)),
     "shuffle window": (lambda v: SOURCE.shuffle(v), ()),
     "repeat passes": (lambda v: SOURCE.repeat(v), ()),
     "batch size": (lambda v: SOURCE.batch(v), ()),

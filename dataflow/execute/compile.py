@@ -118,7 +118,9 @@ class _Compiler:
     def _found(self, step: Node) -> Kept:
         """The pass of a step of the user's, over all that is below it."""
         below = self.resolve(optimize(_in_file_order(step.input)))
-        _check_counts(step.over(below))
+        over = step.over(below)
+        over.schema  # noqa: B018 - columns that were not known when it was written fail here
+        _check_counts(over)
         return self._find(step, below, self.stream(below), tolerant=self.tolerant)
 
     def _find(self, step: Node, below: Node, stream: Stream, *, tolerant: bool) -> Kept:

@@ -2,6 +2,7 @@
 
 block.py     Block: rows in delivery order on their way through operators
 rows.py      a block as rows for a user's function, and what it returned as it is then
+value_bytes.py  values of columns as bytes that are the same everywhere
 calls.py     calling it, and saying where it failed
 function_types.py, returned_columns.py  the types of what it returns, and columns of exactly these
 draw.py      the random draws of an operator, keyed by sample

@@ -2,6 +2,13 @@
 
 To add one, write its file and name it here; `dataflow/fluent.py` gives it its place among the verbs of
 `flow.Pipeline`. docs/operators.md walks through an example.
+
+What several of them share:
+
+forms.py          how their arguments stand in specs
+function_step.py  steps that make rows by calling a user's function
+selecting.py      steps whose kept rows are found in one pass beforehand
+condition_key.py  a short text by which the condition of a filter is known again
 """
 
 from dataflow.ops import (

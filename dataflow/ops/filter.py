@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import pickle
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,15 +19,16 @@ from dataflow.given import check_flags, is_whole
 from dataflow.graph.block import BadSample, Block
 from dataflow.graph.calls import call_rows, columns_view, first_id, function_name
 from dataflow.graph.draw import Draw
-from dataflow.graph.node import Kept, NameRows, Node, Traits, walk
+from dataflow.graph.node import NameRows, Node, Traits, walk
 from dataflow.graph.registry import register
 from dataflow.graph.rows import plain_value
+from dataflow.ops.condition_key import Terms, condition_key
 from dataflow.ops.forms import CONDITION, settled_terms
+from dataflow.ops.selecting import SelectingNode
 
 __all__ = ["Condition", "Filter", "columns_read", "expression_of"]
 
-Term = tuple[str, str, object]
-Condition = pc.Expression | Sequence[Term] | Sequence[Sequence[Term]] | Callable[..., object]
+Condition = pc.Expression | Terms | Callable[..., object]
 _OPERATORS = ("=", "==", "!=", "<", ">", "<=", ">=", "in", "not in")
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BESIDE_NULL = re.compile(r"(?:[=!<>]=|[<>]) null\[|\(null\[[^()]*\] (?:[=!<>]=|[<>]) ")
@@ -140,24 +139,21 @@ def columns_read(expression: pc.Expression, schema: pa.Schema) -> frozenset[str]
 
 @register("filter")
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Filter(Node):
+class Filter(SelectingNode):
     """Keep the rows for which `condition` holds; a null is not kept.
 
     A function gets a row as in `map`; `batched`: the columns of blocks of `batch_size` rows of a window, and it
     returns bool (rows,).
 
     With `counted`, the kept rows are found in one pass beforehand: the length is then known, and lanes are
-    equal. A rule sets it for conditions on columns of the source; `basis` is then what that pass reads. `kept` is
-    what the pass has found. Where it could not decide about every row, the condition is asked again as rows are
-    delivered, so that those rows are bad where they come.
+    equal. A rule sets it for conditions on columns of the source. Where the pass could not decide about every row, the
+    condition is asked again as rows are delivered, so that those rows are bad where they come.
     """
 
     condition: Condition = field(metadata={"form": CONDITION})
     batched: bool = False
     batch_size: int = 1024
     counted: bool = False
-    basis: Node | None = field(default=None, repr=False)
-    kept: Kept | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_flags("filter", batched=self.batched)
@@ -231,23 +227,11 @@ class Filter(Node):
         return schemas[0]
 
     @property
-    def selection_basis(self) -> Node:
-        return self.basis if self.basis is not None else self.input
-
-    @property
     def selection_key(self) -> str | None:
-        expression = self.expression
-        if expression is None:
+        condition = self.condition
+        if not isinstance(condition, pc.Expression) and callable(condition):
             return None
-        # What Arrow prints leaves out the middle of a long list of values; its serialised form is exact.
-        digest = hashlib.blake2b(pickle.dumps(expression, protocol=4), digest_size=16).hexdigest()
-        return f"filter {digest}"
-
-    def with_basis(self, basis: Node) -> Node:
-        return replace(self, basis=basis)
-
-    def with_kept(self, kept: Kept) -> Node:
-        return replace(self, kept=kept)
+        return f"filter {condition_key(condition)}"
 
     def selected(self, block: Block, named: NameRows) -> Block:
         mask, bad = self.keeps(block)

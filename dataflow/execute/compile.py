@@ -55,11 +55,12 @@ class Plan:
     seed: int
     windows: tuple[int, ...]  # the rows of each shuffle window, inputs first
     output_window: int | None = None
+    skips_bad_rows: bool = False  # a row that cannot be made is left out
 
     @property
     def lengths_known(self) -> bool:
         """Whether the number of rows is known before they are read."""
-        return self.program.keeps_rows
+        return self.program.keeps_rows and not self.skips_bad_rows
 
     @property
     def schema(self) -> pa.Schema | None:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dataflow.errors import DataError, InternalError, PlanError
+from dataflow.errors import InternalError, PlanError
 from dataflow.execute.dense import dense_shape
 from dataflow.execute.metrics import Meters
 from dataflow.graph.block import BadSample, Block, as_arrow, concat_blocks
@@ -318,8 +318,8 @@ def compile_program(root: Node) -> Program:
 
 
 def _works(node: Node) -> bool:
-    """Whether the kernel touches values; picking and naming columns does not."""
-    return node.traits.kernel and not node.traits.after_batch
+    """Whether the kernel takes time: picking and naming columns does not."""
+    return node.traits.kernel and not node.traits.keeps_values
 
 
 def cut(parts: Sequence[Block], start: int, stop: int) -> list[Block]:
@@ -360,8 +360,10 @@ def _build(node: Node, numbered: Leaves, groups: list[Group]) -> tuple[_Step, Le
         return _Pairs(feeds), numbered
     if node.traits.joins:
         if node.schema is None:
-            raise DataError(
-                "concat: the columns of an input are not known.", hint="give schema= to its functions"
+            unknown = next(feed for feed in node.inputs if feed.schema is None)
+            raise PlanError(
+                f"{node.kind}: the columns of its input {unknown.label()} are not known.",
+                hint="give schema= to the functions in it",
             )
         return _Union(feeds, node.schema), numbered
     if node.traits.whole_window:

@@ -86,10 +86,9 @@ def make_setup(
     windows = None if state is None else [int(rows) for rows in state["windows"]]  # type: ignore[union-attr, arg-type]
     tolerant = options.errors.on_error != "raise"
     plan = compile_plan(node, seed, windows, indexes, tolerant=tolerant)
+    plan = replace(plan, skips_bad_rows=options.errors.on_error == "skip")
     # Leaving rows out shapes the order; replacing or raising does not.
-    skips = "skip" if options.errors.on_error == "skip" else "keep"
-    if skips == "skip":
-        plan = replace(plan, program=replace(plan.program, keeps_rows=False))
+    skips = "skip" if plan.skips_bad_rows else "keep"
     batching = _batching(batch_step.batch_sizes, world, state)
     steps = _steps(plan, batching, world)
     shape = order_shape(batch_step.input, plan, {"remainder": batching.remainder, "on_error": skips})

@@ -50,6 +50,7 @@ class Traits:
     kernel: bool = False  # has work to do on blocks (`apply`)
     keeps_rows: bool = True  # row i of the output is row i of the input
     keeps_columns: bool = True  # columns that it does not write pass through
+    keeps_values: bool = False  # the kernel only picks, orders and names columns
     random: bool = False
     holds_gil: bool = False
     changes_order: bool = False  # shuffle, repeat

@@ -29,7 +29,7 @@ class Drop(Node):
 
     @property
     def traits(self) -> Traits:
-        return Traits(kernel=True, after_batch=True, writes=frozenset(self.columns))
+        return Traits(kernel=True, keeps_values=True, after_batch=True, writes=frozenset(self.columns))
 
     def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
         if schemas[0] is None:

@@ -34,7 +34,9 @@ class Rename(Node):
     @property
     def traits(self) -> Traits:
         touched = frozenset(self.names) | frozenset(self.names.values())
-        return Traits(kernel=True, after_batch=True, reads=frozenset(self.names), writes=touched)
+        return Traits(
+            kernel=True, keeps_values=True, after_batch=True, reads=frozenset(self.names), writes=touched
+        )
 
     @property
     def new_names(self) -> Mapping[str, str]:

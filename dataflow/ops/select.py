@@ -28,7 +28,13 @@ class Select(Node):
 
     @property
     def traits(self) -> Traits:
-        return Traits(kernel=True, keeps_columns=False, after_batch=True, reads=frozenset(self.columns))
+        return Traits(
+            kernel=True,
+            keeps_columns=False,
+            keeps_values=True,
+            after_batch=True,
+            reads=frozenset(self.columns),
+        )
 
     def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
         check_columns("select", self.columns, schemas[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from connectors.contract import Json
 from dataflow.execute.compile import Plan, compile_plan
@@ -70,7 +70,7 @@ def outline(
     _, batch_steps = split_at_batch(node)
     sizes = batch_steps[0].batch_sizes if batch_steps else None
     ranks = None if sizes is None else ranks_of(sizes, world_size, asked=world_asked)
-    plan = _plan(node, seed)
+    plan = _plan(node, seed, skips_bad_rows=options.errors.on_error == "skip")
     memory = None
     if plan is not None and sizes is not None and ranks is not None and ranks.lane_reads is not None:
         batching = Batching(batch=ranks.global_batch, lanes=ranks.lanes, remainder=sizes.remainder)
@@ -84,11 +84,11 @@ def outline(
     )
 
 
-def _plan(node: Node, seed: int) -> Plan | None:
+def _plan(node: Node, seed: int, *, skips_bad_rows: bool) -> Plan | None:
     """The plan without its filters' passes; None where only running functions tells what columns are joined."""
     if any(step.traits.joins and not step.traits.pairs and step.schema is None for step in walk(node)):
         return None
-    return compile_plan(node, seed, evaluate=False)
+    return replace(compile_plan(node, seed, evaluate=False), skips_bad_rows=skips_bad_rows)
 
 
 def _section(title: str, lines: list[str]) -> Iterator[str]:

@@ -51,7 +51,7 @@ def _facts(step: Node, rows: Iterator[int]) -> ShuffleFacts:
     below = walk(step.input)
     outputs = any(other.traits.many for other in below)
     # Picking and naming columns is no work that a reader of this would look for behind the shuffle.
-    works = [t.kind for t in below if t.traits.filters or (t.traits.kernel and not t.traits.after_batch)]
+    works = [t.kind for t in below if t.traits.filters or (t.traits.kernel and not t.traits.keeps_values)]
     return ShuffleFacts(
         window=step.window_size,
         window_rows=None if step.window_size == "full" else next(rows),

@@ -17,11 +17,10 @@ from connectors.memory import from_columns as columns_in_memory
 from dataflow.errors import PlanError
 from dataflow.fluent import Pipeline
 from dataflow.given import as_dict, as_names, as_path, as_tuple
-from dataflow.graph.columns import RESERVED
 from dataflow.graph.node import Node, makes_batches
 from dataflow.ops.concat import Concat
 from dataflow.ops.filter import Condition
-from dataflow.ops.read import FileSource, MemorySource, Read, Url
+from dataflow.ops.read import FileSource, MemorySource, Read, Url, rows_of
 from dataflow.ops.zip import Zip
 from dataflow.optimize.place import check_place
 
@@ -60,10 +59,10 @@ def read(
         index_url=None if index is None else as_path("read(index=)", index),
         name=name,
     )
-    pipe = Pipeline(Read(data=source, chosen=chosen is not None and RESERVED.isdisjoint(chosen)))
-    if filter is not None:
-        pipe = pipe.filter(filter)
-    return pipe if chosen is None else pipe.select(*chosen)
+    pipe = Pipeline(rows_of(source, columns=chosen, condition=filter))
+    if chosen is not None or filter is not None:
+        pipe.schema  # noqa: B018 - wrong columns fail here; without any, a store is not asked yet
+    return pipe
 
 
 def _urls(url: object) -> str | Path | tuple[str | Path, ...]:

@@ -79,7 +79,7 @@ def _resumed(node: Node, state: Mapping[str, Json], *, new_files: bool) -> dict[
         )
     found = {}
     for source, was in zip(sources, saved, strict=True):
-        at, options = getattr(source, "index_url", None), getattr(source, "storage_options", None)
+        at, options = source.index_url, source.storage_options
         lookup = partial(find_files, index=at, storage_options=options)
         resumed = compare(was, source.index, lookup, new_files=new_files)
         if resumed.later is not resumed.now:

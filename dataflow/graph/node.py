@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -108,6 +109,14 @@ class Source(Protocol):
     @property
     def index(self) -> Index:
         """The index of the source; opened when first asked for."""
+
+    @property
+    def index_url(self) -> str | Path | None:
+        """Where the index is kept beside the user's cache, if anywhere; `storage_options` are those of its store."""
+
+    @property
+    def storage_options(self) -> Mapping[str, Json] | None:
+        """What fsspec is given to open the store, None for its defaults."""
 
     def written(self) -> dict[str, Json]:
         """What a spec says of the source.

@@ -26,11 +26,11 @@ from dataflow.graph.registry import register
 from dataflow.index.build import build_index
 from dataflow.index.index import Index
 from dataflow.index.open import open_index
-from dataflow.ops.filter import Filter
+from dataflow.ops.filter import Condition, Filter
 from dataflow.ops.forms import CONDITION, FORMAT, STORAGE_OPTIONS, URLS
 from dataflow.ops.select import Select
 
-__all__ = ["FileSource", "MemorySource", "PinnedSource", "Read"]
+__all__ = ["FileSource", "MemorySource", "PinnedSource", "Read", "rows_of"]
 
 Url = str | Path
 
@@ -89,6 +89,9 @@ class FileSource:
 class MemorySource:
     """Rows that a connector holds in memory."""
 
+    index_url: ClassVar[None] = None
+    storage_options: ClassVar[None] = None
+
     connector: InMemory | Dataset
     name: str | None = None
 
@@ -117,6 +120,9 @@ class MemorySource:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PinnedSource:
     """A source whose index is settled: the one that a state was saved with."""
+
+    index_url: ClassVar[None] = None
+    storage_options: ClassVar[None] = None
 
     index: Index
 
@@ -163,14 +169,7 @@ class Read(Node):
     @classmethod
     def from_arguments(cls, inputs: tuple[Node, ...], values: Mapping[str, Any]) -> Node:
         source = {name: value for name, value in values.items() if name not in ("columns", "filter")}
-        columns = values.get("columns")
-        chosen = columns is not None and RESERVED.isdisjoint(columns)
-        made: Node = cls(data=FileSource(**source), chosen=chosen)
-        if values.get("filter") is not None:
-            made = Filter(inputs=(made,), condition=values["filter"])
-        if columns is not None:
-            made = Select(inputs=(made,), columns=columns)
-        return made
+        return rows_of(FileSource(**source), columns=values.get("columns"), condition=values.get("filter"))
 
     def written(self) -> dict[str, Json]:
         columns: list[Json] = list(self.columns or ())
@@ -210,3 +209,13 @@ class Read(Node):
         columns = kept if self.columns is None else self.columns
         check_columns("read", columns, schema)
         return pa.schema([schema.field(name) for name in columns])
+
+
+def rows_of(
+    source: Source, *, columns: tuple[str, ...] | None = None, condition: Condition | None = None
+) -> Node:
+    """The rows of a source for which a condition holds, and these of their columns; None for all."""
+    made: Node = Read(data=source, chosen=columns is not None and RESERVED.isdisjoint(columns))
+    if condition is not None:
+        made = Filter(inputs=(made,), condition=condition)
+    return made if columns is None else Select(inputs=(made,), columns=columns)

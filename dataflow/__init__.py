@@ -11,7 +11,8 @@ Everything here is loaded when it is first used, so that importing takes no time
 Folders, each importing only from those above it: errors.py, wording.py and given.py (checks on arguments), connectors/
 (formats), options.py and byte_sizes.py, index/ (what is where), order/ (which rows, when, on whom), graph/ (what a
 pipeline is), ops/ (operators), optimize/ (rules), execute/ (running it), loaders/ (feeding a framework), fluent.py (the
-verbs), beginnings.py (where pipelines begin), spec/ (pipelines as YAML and JSON), bench/, cli/.
+verbs), beginnings.py (where pipelines begin), spec/ (pipelines as YAML and JSON), bench/, cli/ and __main__.py (the
+command).
 """
 
 from __future__ import annotations

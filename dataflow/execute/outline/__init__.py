@@ -3,7 +3,8 @@
 outline.py  all of it, for one number of ranks
 ranks.py    global batches, lanes, and how many lanes every rank reads
 sources.py  files, fragments, and compressed streams
-order.py    the shuffle: windows, slices, and what they count
+shuffling.py  the shuffles: where each permutes, in windows of what
+windows.py  fragments, and the windows and slices that they make
 memory.py   what must be in memory at once
 wording.py  numbers as text
 """

@@ -18,7 +18,7 @@ from dataflow.execute.program import Program, compile_program
 from dataflow.execute.sample import FileOrder
 from dataflow.execute.selection import find_kept
 from dataflow.graph.draw import Draw
-from dataflow.graph.node import Kept, Node, Source, split_at_batch, walk
+from dataflow.graph.node import Kept, Node, Selection, Source, split_at_batch, walk
 from dataflow.index.index import Index
 from dataflow.ops.read import PinnedSource
 from dataflow.optimize.push_projection import narrow_to
@@ -105,11 +105,12 @@ class _Compiler:
         if node.source is not None:
             return node.with_source(self.pinned.get(id(node.source), node.source))
         made = node.over(*[self.prepare(feed) for feed in node.inputs])
-        if not self.evaluate or not made.traits.selects:
+        selection = made.selection
+        if not self.evaluate or selection is None:
             return made
         indexes = [step.source.index for step in walk(made) if step.source is not None]
         kept = found_once(node, indexes, lambda: self._found(made))
-        made = made.with_kept(kept)
+        made = selection.with_kept(kept)
         unmet = kept.open and not made.traits.kernel
         if kept.error is not None and (unmet or not self.tolerant):
             # A copy: through the frames that it passes, the error itself would keep the step that it is kept with.
@@ -132,8 +133,9 @@ class _Compiler:
     def resolve(self, node: Node) -> Node:
         """Fresh nodes, of which each knows its schema: functions without one are asked with the first rows."""
         made = node.over(*[self.resolve(feed) for feed in node.inputs])
-        if made.traits.selects and made.kept is None:
-            made = made.with_basis(self.resolve(made.selection_basis))
+        selection = made.selection
+        if selection is not None and selection.kept is None:
+            made = selection.with_basis(self.resolve(selection.reads_from))
         return made.resolved_with(self._probed(made)) if made.traits.needs_schema else made
 
     def _probed(self, node: Node) -> pa.Schema:
@@ -178,8 +180,8 @@ class _Compiler:
                 feeds = _of_one_length(feeds)
             elif node.traits.selects or node.traits.counts_rows:
                 return feeds[0]
-        if node.traits.selects:
-            return streams.select(feeds[0], self._kept(node, feeds[0]).bitmap)
+        if node.selection is not None:
+            return streams.select(feeds[0], self._kept(node, node.selection, feeds[0]).bitmap)
         if node.traits.shuffles:
             node = node.with_window(self._window(node))
         if node.traits.whole_window:
@@ -187,11 +189,11 @@ class _Compiler:
             self.output_window = None if window == "full" else window
         return node.arrange(feeds)
 
-    def _kept(self, node: Node, stream: Stream) -> Kept:
-        if node.kept is not None:
-            return node.kept
+    def _kept(self, node: Node, selection: Selection, stream: Stream) -> Kept:
+        if selection.kept is not None:
+            return selection.kept
         # Of a step that a rule made: no function of the user's runs for it.
-        kept = self._find(node, node.selection_basis, stream, tolerant=True)
+        kept = self._find(node, selection.reads_from, stream, tolerant=True)
         if kept.error is not None and kept.open:
             raise kept.error
         return kept

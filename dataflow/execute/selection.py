@@ -17,7 +17,7 @@ from dataflow.execute.row_names import FindPlace, located, place_finder, row_nam
 from dataflow.execute.sample import FileOrder
 from dataflow.graph.block import BadSample, Block
 from dataflow.graph.calls import first_id, forget_frames, stage_error
-from dataflow.graph.node import Kept, NameRows, Node
+from dataflow.graph.node import Kept, NameRows, Node, Selection
 from dataflow.index.index import Index
 from dataflow.index.progress import Progress
 from dataflow.index.select import bits
@@ -40,10 +40,13 @@ def find_kept(step: Node, stream: Stream, seed: int, sources: Mapping[int, Index
     Raises:
         DataflowError: that of the first such row, unless `tolerant`; it has a note with file and row.
     """
-    decide = _Decision(step, row_namer(sources), place_finder(sources), tolerant)
-    source = step.input.source
-    if source is not None and step.selection_key is not None:
-        return Kept(_by_fragment(step.selection_key, source.index, stream, replace(decide, tolerant=True)))
+    selection = step.selection
+    if selection is None:
+        raise InternalError(f"{step.label()} selects nothing.")
+    decide = _Decision(step, selection, row_namer(sources), place_finder(sources), tolerant)
+    source, key = step.input.source, selection.selection_key
+    if source is not None and key is not None:
+        return Kept(_by_fragment(key, source.index, stream, replace(decide, tolerant=True)))
     order = FileOrder(step.input, stream, seed)
     bitmap = np.zeros(-(-stream.n // 8), np.uint8)
     error: Exception | None = None
@@ -72,6 +75,7 @@ class _Decision:
     """Asks a step about rows. `tolerant` as in `find_kept`."""
 
     step: Node
+    selection: Selection
     named: NameRows
     place: FindPlace
     tolerant: bool
@@ -96,9 +100,11 @@ class _Decision:
         if not block.rows:
             return block  # user functions are never called for nothing
         if self.tolerant:
-            return guarded(self.step, lambda part: self.step.selected(part, self.named), block, isolate=True)
+            return guarded(
+                self.step, lambda part: self.selection.selected(part, self.named), block, isolate=True
+            )
         try:
-            return self.step.selected(block, self.named)
+            return self.selection.selected(block, self.named)
         except (InternalError, PlanError):
             raise
         except Exception as error:

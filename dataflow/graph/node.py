@@ -31,6 +31,7 @@ __all__ = [
     "Kept",
     "NameRows",
     "Node",
+    "Selection",
     "Source",
     "Traits",
     "distinct_sources",
@@ -126,6 +127,31 @@ class Source(Protocol):
         """
 
 
+class Selection(Protocol):
+    """The pass that finds the kept rows of a step beforehand: what it reads, and what it has found."""
+
+    @property
+    def reads_from(self) -> Node:
+        """The step whose rows the pass is over."""
+
+    @property
+    def selection_key(self) -> str | None:
+        """A text that decides the result beside the data; None where none does."""
+
+    @property
+    def kept(self) -> Kept | None:
+        """What the pass has found, once it has been run."""
+
+    def selected(self, block: Block, named: NameRows) -> Block:
+        """The rows of a block of `reads_from` that are kept."""
+
+    def with_basis(self, basis: Node) -> Node:
+        """The step, which remembers what its pass reads: rules narrow only its input."""
+
+    def with_kept(self, kept: Kept) -> Node:
+        """The step, which knows what its pass has found."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Node:
     """A step of a pipeline over the steps that feed it. Fields other than `inputs` are its arguments."""
@@ -213,8 +239,8 @@ class Node:
         """For a step that only gives columns other names: the new name by the old one."""
         return None
 
-    def counted_before(self) -> Node:
-        """A filter whose kept rows are found in one pass beforehand."""
+    def counted_before(self, basis: Node | None = None) -> Node:
+        """A filter whose kept rows are found in one pass beforehand, over its input or over `basis`."""
         raise InternalError(f"{self.kind} is no filter.")
 
     def for_outputs(self) -> Node:
@@ -241,31 +267,9 @@ class Node:
         return None
 
     @property
-    def selection_basis(self) -> Node:
-        """For a step that `selects`: what the pass that finds its kept rows evaluates."""
-        raise InternalError(f"{self.kind} selects nothing.")
-
-    def with_basis(self, basis: Node) -> Node:
-        """A step that `selects`, which remembers what its pass evaluates: rules narrow only its input."""
-        raise InternalError(f"{self.kind} selects nothing.")
-
-    @property
-    def selection_key(self) -> str | None:
-        """For a step that `selects`: a text that decides the result beside the data; None where none does."""
+    def selection(self) -> Selection | None:
+        """The pass that finds the kept rows of a step that `selects`; None for all others."""
         return None
-
-    @property
-    def kept(self) -> Kept | None:
-        """For a step that `selects`: what its pass has found, once that has been run."""
-        return None
-
-    def with_kept(self, kept: Kept) -> Node:
-        """A step that `selects` and knows what its pass has found."""
-        raise InternalError(f"{self.kind} selects nothing.")
-
-    def selected(self, block: Block, named: NameRows) -> Block:
-        """For a step that `selects`: the rows of a block of its basis that are kept."""
-        raise InternalError(f"{self.kind} selects nothing.")
 
     def keyed(self, key: str) -> Self:
         """The same step with its random draws named."""

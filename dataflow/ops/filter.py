@@ -192,14 +192,14 @@ class Filter(SelectingNode):
     @cached_property
     def _reads(self) -> frozenset[str] | None:
         # The columns that a counted one reads need not reach it: its own pass reads them.
-        schema, expression = (self.selection_basis if self.counted else self.input).schema, self.expression
+        schema, expression = (self.reads_from if self.counted else self.input).schema, self.expression
         return columns_read(expression, schema) if schema is not None and expression is not None else None
 
     def order_fact(self) -> Json:
         return [self.selection_key or function_name(self.condition), self.counted]
 
-    def counted_before(self) -> Node:
-        """The same filter, its kept rows found beforehand.
+    def counted_before(self, basis: Node | None = None) -> Node:
+        """The same filter, its kept rows found beforehand; over `basis`, where that is not its input.
 
         Raises:
             PlanError: it stands behind a random operator, or one that makes several rows of one.
@@ -210,7 +210,7 @@ class Filter(SelectingNode):
                     f"{self.label()} cannot be counted beforehand: it stands behind {step.label()}.",
                     hint="put the filter in front of it",
                 )
-        return replace(self, counted=True)
+        return replace(self, counted=True, basis=basis)
 
     def needs(self, wanted: frozenset[str] | None) -> tuple[frozenset[str] | None, ...]:
         # The pass that finds the kept rows reads its own columns.

@@ -103,7 +103,7 @@ class Split(SelectingNode):
     @cached_property
     def _depth(self) -> int:
         """How many splits rows have been through that drew from their names, or from values, as this one does."""
-        below = [step for step in walk(self.selection_basis) if isinstance(step, Split)]
+        below = [step for step in walk(self.reads_from) if isinstance(step, Split)]
         return sum((step.column is None) == (self.column is None) for step in below)
 
     def selected(self, block: Block, named: NameRows) -> Block:

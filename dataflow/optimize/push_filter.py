@@ -14,8 +14,8 @@ __all__ = ["push_filter"]
 def push_filter(node: Node) -> Node:
     """Move filters by expression down as far as they go; count them beforehand where no function is below."""
     made = node.over(*[push_filter(feed) for feed in node.inputs])
-    if made.traits.selects:
-        return made.with_basis(made.input)
+    if made.selection is not None:
+        return made.selection.with_basis(made.input)
     if not made.traits.filters or made.traits.reads is None:
         return made
     return _pushed(made)
@@ -25,7 +25,7 @@ def _pushed(condition: Node) -> Node:
     below = condition.input
     if below.inputs and _commutes(condition, below):
         return below.over(*[_pushed(condition.over(feed)) for feed in below.inputs])
-    return condition.counted_before().with_basis(below) if _is_index_work(below) else condition
+    return condition.counted_before(below) if _is_index_work(below) else condition
 
 
 def _commutes(condition: Node, below: Node) -> bool:

@@ -179,12 +179,14 @@ def test_a_condition_that_asks_its_own_pipeline_fails_and_does_not_wait_for_itse
 
 def test_what_was_found_is_a_bit_a_row_and_goes_with_the_pipeline() -> None:
     rows = flow.from_columns({"x": np.arange(10_000)}).filter(lambda row: row["x"] % 3 == 0).counted()
-    kept = compile_plan(rows.node, 0).root.kept
+    selection = compile_plan(rows.node, 0).root.selection
+    assert selection is not None
+    kept = selection.kept
     assert kept is not None
     assert kept.bitmap.nbytes == 1250
     assert not kept.bitmap.flags.writeable
     pipe, bitmap = weakref.ref(rows.node), weakref.ref(kept.bitmap)
-    del rows, kept
+    del rows, selection, kept
     gc.collect()
     assert pipe() is None
     assert bitmap() is None

@@ -51,7 +51,7 @@ def run(
     Options of the loader stand in the spec, under `loader:`.
     """
     with sigterm_as_ctrl_c(), reporting(as_json=as_json, debug=debug) as output:
-        place = None if state is None else _Kept(state, writes=not rank)
+        place = None if state is None else _Kept(state)
         opened = open_from_here(spec, allow)
         loader = _loader(opened, epochs, rank, world)
         resumed = place is not None and place.restore(loader, output, new_files=new_files)
@@ -61,7 +61,7 @@ def run(
         finally:
             # Also at Ctrl-C, SIGTERM and errors: what was delivered is kept.
             saved = going.state()
-            kept = "" if place is None else place.save(saved)
+            kept = "" if place is None else place.save(saved, loader.rank)
             facts: dict[str, Json] = {
                 "spec": spec,
                 "resumed": resumed,
@@ -79,16 +79,16 @@ def _loader(opened: Spec, epochs: int, rank: int | None, world: int | None) -> L
 
 
 class _Kept:
-    """The file that keeps the place; one rank writes it.
+    """The file that keeps the place of all ranks, which their first one writes.
 
     Raises:
         PlanError: it lies in no folder.
     """
 
-    def __init__(self, file: Path, *, writes: bool) -> None:
+    def __init__(self, file: Path) -> None:
         if not file.parent.is_dir():
             raise PlanError(f"--state {file}: there is no folder {file.parent}.", hint="make it first")
-        self._file, self._writes = file, writes
+        self._file = file
 
     def restore(self, loader: Loader[Any], output: Output, *, new_files: bool) -> bool:
         """Let the loader go on from the file, where it is there."""
@@ -98,9 +98,9 @@ class _Kept:
         output.say(f"going on at epoch {loader.epoch}, step {loader.step}, from {self._file}")
         return True
 
-    def save(self, state: dict[str, Json]) -> str:
-        """Write the place, and say so."""
-        if not self._writes:
+    def save(self, state: dict[str, Json], rank: int) -> str:
+        """Write the place where this is the rank that does, and say so."""
+        if rank:
             return ""
         save_state(state, self._file)
         return f"\nplace saved in {self._file}"

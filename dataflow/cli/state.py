@@ -12,6 +12,7 @@ from connectors.contract import Json
 from dataflow.cli.reporting import AsJson, Debug, reporting
 from dataflow.errors import PlanError
 from dataflow.execute.state import check_state
+from dataflow.execute.whole_file import write_whole
 from dataflow.wording import counted
 
 __all__ = ["load_state", "save_state", "show", "state"]
@@ -88,10 +89,8 @@ def save_state(saved: dict[str, Json], file: Path) -> None:
     Raises:
         PlanError: the file cannot be written.
     """
-    temporary = file.with_name(f".{file.name}.part")
     try:
-        temporary.write_text(json.dumps(saved), "utf-8")
-        temporary.replace(file)
+        write_whole(file, json.dumps(saved))
     except OSError as error:
         raise PlanError(
             f"the state {file} cannot be written: {error.strerror}.", hint="check folder and rights"

@@ -52,6 +52,7 @@ Read in this order:
     advice.py     what they say about the bottleneck
     report.py     both as a table
     trace.py      spans of every stage on one timeline
+    whole_file.py small files, written whole or not at all
     remainder.py  the line in the log about rows that are left out
     outline/      what `explain` says beside the steps
 """

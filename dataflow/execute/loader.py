@@ -138,6 +138,16 @@ class Loader(Generic[T]):
         return steps.count
 
     @property
+    def rank(self) -> int:
+        """Which of the data-parallel ranks this loader is for, from 0."""
+        return self._world.rank
+
+    @property
+    def world_size(self) -> int:
+        """How many data-parallel ranks share the rows."""
+        return self._world.size
+
+    @property
     def remaining(self) -> int:
         """The batches that the next (or the running) `for` yields.
 

@@ -10,6 +10,8 @@ from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
+from dataflow.execute.whole_file import write_whole
+
 __all__ = ["Recorder", "Span"]
 
 _DEFAULT_SPANS = 200_000
@@ -62,6 +64,4 @@ class Recorder:
             })  # fmt: skip
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_name(f".{target.name}.{os.getpid()}")
-        partial.write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))
-        partial.replace(target)
+        write_whole(target, json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))

@@ -131,6 +131,39 @@ def test_ranks_share_the_rows_and_rank_0_keeps_the_place(folder: Path) -> None:
     assert json.loads((folder / "place.json").read_text())["lanes"] == 2
 
 
+@pytest.mark.parametrize(
+    ("rank", "world"),
+    [
+        ("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
+        ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+    ],
+)  # fmt: skip
+def test_of_the_ranks_that_a_launcher_started_the_first_keeps_the_place(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, rank: str, world: str
+) -> None:
+    monkeypatch.setenv(rank, "1")
+    monkeypatch.setenv(world, "2")
+    found = run("--state", "place.json", "--steps", "3")
+    assert (found["batches"], found["rows"]) == (3, 12)
+    assert not list(folder.glob("*place*"))
+    monkeypatch.setenv(rank, "0")
+    run("--state", "place.json", "--steps", "3")
+    assert json.loads((folder / "place.json").read_text())["step"] == 3
+    monkeypatch.setenv(rank, "1")
+    saved = (folder / "place.json").read_bytes()
+    assert run("--state", "place.json")["resumed"]
+    assert (folder / "place.json").read_bytes() == saved
+
+
+def test_a_rank_that_is_named_counts_more_than_what_a_launcher_says(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    run("--rank", "0", "--world", "2", "--state", "place.json")
+    assert (folder / "place.json").exists()
+
+
 def test_a_function_that_fails_ends_the_run_with_1_and_keeps_the_place(folder: Path) -> None:
     (folder / "cli_failing.py").write_text(
         "def f(row):\n    assert row['x'] < 50, 'too large'\n    return row\n"

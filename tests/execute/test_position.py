@@ -330,5 +330,6 @@ def test_a_trainer_that_holds_batches_resumes_with_the_first_it_has_not_trained_
 def test_a_loader_shows_what_users_need_and_nothing_else() -> None:
     with _loader(KNOWN) as loader:
         assert {name for name in dir(loader) if not name.startswith("_")} == {
-            "close", "epoch", "load_state_dict", "remaining", "report", "set_epoch", "state_dict", "stats", "step",
+            "close", "epoch", "load_state_dict", "rank", "remaining", "report", "set_epoch", "state_dict", "stats",
+            "step", "world_size",
         }  # fmt: skip

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         RankError,
         StageError,
     )
-    from dataflow.execute.state import merge_states
+    from dataflow.execute.merge import merge_states
     from dataflow.fluent import Pipeline
     from dataflow.spec import load_spec
 
@@ -67,7 +67,7 @@ _PLACES = {
     "from_columns": "dataflow.beginnings",
     "from_dataset": "dataflow.beginnings",
     "load_spec": "dataflow.spec",
-    "merge_states": "dataflow.execute.state",
+    "merge_states": "dataflow.execute.merge",
     "read": "dataflow.beginnings",
     "zip": "dataflow.beginnings",
 }

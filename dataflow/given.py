@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, SupportsIndex, TypeGuard
 
 from dataflow.errors import PlanError
 
@@ -14,6 +15,7 @@ __all__ = [
     "as_names",
     "as_path",
     "as_tuple",
+    "as_whole",
     "check_choice",
     "check_flags",
     "check_text",
@@ -21,9 +23,38 @@ __all__ = [
 ]
 
 
+def as_whole(
+    value: object, said: str, *, hint: str, least: int | None = None, below: int | None = None
+) -> int:
+    """A whole number of any kind (of Python, NumPy or torch) as one of Python, which JSON has a form for.
+
+    Raises:
+        PlanError: `said`, where it is none, or not from `least` up and below `below`. True, which Python takes for 1,
+            is none.
+    """
+    number = None if _is_truth(value) else _index(value)
+    if number is None or (least is not None and number < least) or (below is not None and number >= below):
+        raise PlanError(said, hint=hint)
+    return number
+
+
 def is_whole(value: object, least: int) -> TypeGuard[int]:
     """Whether a value is a whole number from `least` up; True, which Python takes for 1, is none."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_truth(value: object) -> bool:
+    """Whether it is true or false, or an array or tensor of such."""
+    return isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
+
+
+def _index(value: object) -> int | None:
+    if not isinstance(value, SupportsIndex):
+        return None
+    try:
+        return int(operator.index(value))
+    except TypeError:  # of an array, which has the method and is no number
+        return None
 
 
 def check_flags(verb: str, **flags: object) -> None:

@@ -94,7 +94,8 @@ class _Kept:
         """Let the loader go on from the file, where it is there."""
         if not self._file.exists():
             return False
-        loader.load_state_dict(load_state(self._file), new_files=new_files)
+        saved, _ = load_state(self._file)
+        loader.load_state_dict(saved, new_files=new_files)
         output.say(f"going on at epoch {loader.epoch}, step {loader.step}, from {self._file}")
         return True
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
 from connectors.contract import Json
 from dataflow.cli.reporting import AsJson, Debug, reporting
 from dataflow.errors import PlanError
-from dataflow.execute.state import check_state
+from dataflow.execute.state import State
 from dataflow.execute.whole_file import write_whole
 from dataflow.wording import counted
 
@@ -35,29 +36,23 @@ def show(
 ) -> None:
     """Show where the state in FILE stands, and of which data it is."""
     with reporting(as_json=as_json, debug=debug) as output:
-        saved = load_state(file)
-        sources = saved["sources"]
-        assert isinstance(sources, list)
+        saved, found = load_state(file)
         lines = [
-            f"epoch {saved['epoch']}, step {saved['step']}",
-            f"global batch {saved['batch']}, lanes {saved['lanes']}, {_windows(saved['windows'])}",
-            *(
-                f"source {source['name']}: {counted(cast(int, source['rows']), 'row')}"
-                for source in sources
-                if isinstance(source, dict)
-            ),
-            f"bad rows: {saved.get('errors', 0)}",
-        ]  # fmt: skip
+            f"epoch {found.epoch}, step {found.step}",
+            f"global batch {found.batch}, lanes {found.lanes}, {_windows(found.windows)}",
+            *(f"source {source.name}: {counted(source.rows, 'row')}" for source in found.sources),
+            f"bad rows: {found.errors}",
+        ]
         output.give({"state": saved}, "\n".join(lines))
 
 
-def _windows(rows: Json) -> str:
-    windows = [counted(each, "row") for each in cast("list[int]", rows)]
+def _windows(rows: Sequence[int]) -> str:
+    windows = [counted(each, "row") for each in rows]
     return f"windows of {', '.join(windows)}" if windows else "no shuffle windows"
 
 
-def load_state(file: Path) -> dict[str, Json]:
-    """The state in a file.
+def load_state(file: Path) -> tuple[dict[str, Json], State]:
+    """The state in a file, as it stands there and as it was read.
 
     Raises:
         PlanError: it cannot be read, or is no state.
@@ -76,11 +71,10 @@ def load_state(file: Path) -> dict[str, Json]:
     if not isinstance(saved, dict):
         raise PlanError(f"{file} holds no state.", hint="give the file of `run --state`")
     try:
-        check_state(saved)
+        return saved, State.read(saved)
     except PlanError as error:
         error.message = f"{file}: {error.message}"
         raise
-    return saved
 
 
 def save_state(saved: dict[str, Json], file: Path) -> None:

@@ -38,7 +38,8 @@ Read in this order:
     position.py   where a loader stands, and where it stood before the last batches
     course.py     which setup each epoch has: new files join at a resume
     loader.py     what users hold: epochs one after the other, and their states
-    state.py      what a state holds, and how those of ranks become one
+    state.py      what a state holds
+    merge.py      how those of ranks become one
     shape.py      what shapes the order, and in what that of a state differs
     pools.py      threads: one pool for reading, one for computing
     buffers.py    reused memory for windows and batches

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
-from connectors.contract import Json
 from dataflow.errors import DataError, PlanError
 from dataflow.execute.setup import Setup, make_setup, say_kept_batch
+from dataflow.execute.state import State
 from dataflow.graph.node import Node, distinct_sources
 from dataflow.index.cache import find_files, keep_files
 from dataflow.index.identity import Resumed, compare
@@ -46,7 +45,7 @@ class Course:
 
 
 def resume(
-    node: Node, seed: int, options: LoaderOptions, world: World, state: Mapping[str, Json], *, new_files: bool
+    node: Node, seed: int, options: LoaderOptions, world: World, state: State, *, new_files: bool
 ) -> Course:
     """The course of a run that goes on from a state; `new_files` join at the next epoch that begins.
 
@@ -59,26 +58,24 @@ def resume(
     say_kept_batch(node, world.size, state)
     sources = _resumed(node, state, new_files=new_files)
     make = partial(make_setup, node, seed, options, world, state)
-    epoch, step = cast(int, state["epoch"]), cast(int, state["step"])
     later = {key: source.later for key, source in sources.items()}
-    if not step or all(source.later is source.now for source in sources.values()):
+    if not state.step or all(source.later is source.now for source in sources.values()):
         return Course.steady(make(later))
     now = make({key: source.now for key, source in sources.items()})
-    return Course(now, make(later), epoch + 1)
+    return Course(now, make(later), state.epoch + 1)
 
 
-def _resumed(node: Node, state: Mapping[str, Json], *, new_files: bool) -> dict[int, Resumed]:
+def _resumed(node: Node, state: State, *, new_files: bool) -> dict[int, Resumed]:
     """Each source as the state has it and as later epochs do, by its id()."""
     sources = distinct_sources(node)
-    saved: list[Mapping[str, Json]] = state["sources"]  # type: ignore[assignment]
-    if len(saved) != len(sources):
+    if len(state.sources) != len(sources):
         raise PlanError(
-            f"the state has {_named([str(was['name']) for was in saved])}, and the pipeline "
+            f"the state has {_named([was.name for was in state.sources])}, and the pipeline "
             f"{_named([source.index.name for source in sources])}.",
             hint="use the pipeline that saved it",
         )
     found = {}
-    for source, was in zip(sources, saved, strict=True):
+    for source, was in zip(sources, state.sources, strict=True):
         at, options = source.index_url, source.storage_options
         lookup = partial(find_files, index=at, storage_options=options)
         resumed = compare(was, source.index, lookup, new_files=new_files)

@@ -6,14 +6,14 @@ assembly all ranks tell each other what their lanes can give, so that every rank
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from connectors.contract import Json
-from dataflow.errors import DataError, InternalError, PlanError, RankError
+from dataflow.errors import DataError, InternalError, RankError
 from dataflow.execute.agree import Ranks, Word, lanes_of
 from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
 from dataflow.execute.feed import LaneFeed, LanePlace
@@ -28,6 +28,7 @@ from dataflow.execute.remainder import say_left_over
 from dataflow.execute.replace import Mend
 from dataflow.execute.segment import Segment
 from dataflow.execute.setup import Setup
+from dataflow.execute.state import Deal
 from dataflow.graph.block import BadSample
 from dataflow.order.batches import RankShare, split
 from dataflow.order.deal import Dealt, deal, first_cap
@@ -54,24 +55,9 @@ class DealtPlace:
         return {"cursors": [[c.row, c.sub] for c in self.cursors], "turn": self.turn}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Json], lanes: int) -> DealtPlace:
-        """What `state` made.
-
-        Raises:
-            PlanError: it has no cursor for each lane.
-        """
-        try:
-            pairs: list[list[int]] = state["cursors"]  # type: ignore[assignment]
-            cursors = tuple(Cursor(int(row), int(sub)) for row, sub in pairs)
-            turn = int(state["turn"])  # type: ignore[arg-type]
-        except (KeyError, TypeError, ValueError):
-            cursors, turn = (), 0
-        if len(cursors) != lanes or not 0 <= turn < lanes or any(c.row < 0 or c.sub < 0 for c in cursors):
-            raise PlanError(
-                f"the state has no cursor for each of its lanes, of which there are {lanes}.",
-                hint="pass what state_dict() returned",
-            )
-        return cls(cursors, turn)
+    def of(cls, deal: Deal) -> DealtPlace:
+        """Where a state says that the deal stood."""
+        return cls(tuple(Cursor(row, sub) for row, sub in deal.cursors), deal.turn)
 
 
 class _Settled(NamedTuple):

@@ -30,9 +30,9 @@ from dataflow.execute.remainder import say_left_out
 from dataflow.execute.report import render_report
 from dataflow.execute.running import Running, Taken
 from dataflow.execute.setup import Setup, check_start, make_setup
-from dataflow.execute.state import check_state
+from dataflow.execute.state import State
 from dataflow.execute.trace import Recorder
-from dataflow.given import check_flags, is_whole
+from dataflow.given import as_whole, check_flags
 from dataflow.graph.block import Block
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node
@@ -170,8 +170,9 @@ class Loader(Generic[T]):
         Raises:
             PlanError: it is no epoch.
         """
-        if not is_whole(epoch, 0):
-            raise PlanError(f"set_epoch({epoch!r}) is no epoch.", hint="epochs are whole numbers from 0 up")
+        epoch = as_whole(
+            epoch, f"set_epoch({epoch!r}) is no epoch.", hint="epochs are whole numbers from 0 up", least=0
+        )
         if self._position.settled and epoch == self.epoch:
             return
         self._stop_iterator()
@@ -205,9 +206,9 @@ class Loader(Generic[T]):
         """
         self._check_open()
         check_flags("load_state_dict", new_files=new_files)
-        check_state(state)
-        course = resume(self._node, self._seed, self._options, self._world, state, new_files=new_files)
-        place = _place_of(state, course)
+        saved = State.read(state)
+        course = resume(self._node, self._seed, self._options, self._world, saved, new_files=new_files)
+        place = _place_of(saved)
         self._stop_iterator()
         self._halt()
         self._quarantine.close()
@@ -336,14 +337,10 @@ class Loader(Generic[T]):
             running.close()
 
 
-def _place_of(state: Mapping[str, Json], course: Course) -> Place:
+def _place_of(state: State) -> Place:
     """The place that a state was saved at."""
-    epoch, step = cast(int, state["epoch"]), cast(int, state["step"])
-    setup = course.at(epoch)
-    after = None
-    if setup.steps is None:
-        after = DealtPlace.from_state(state, setup.batching.lanes).state()
-    return Place(epoch, step, after, cast(int, state.get("errors", 0)))
+    after = None if state.deal is None else DealtPlace.of(state.deal).state()
+    return Place(state.epoch, state.step, after, state.errors)
 
 
 def _batch_operators(setup: Setup, batch: HostBatch) -> HostBatch:

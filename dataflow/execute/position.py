@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connectors.contract import Json
-from dataflow.errors import PlanError
+from dataflow.given import as_whole
 
 __all__ = ["Place", "Position"]
 
@@ -53,9 +53,11 @@ class Position:
         Raises:
             PlanError: `lag` is negative, or more batches than are kept or were delivered.
         """
-        if not isinstance(lag, int) or not 0 <= lag < len(self._places):
-            raise PlanError(
-                f"state_dict(lag={lag!r}): the last {len(self._places) - 1} places are kept.",
-                hint=f"save within {_KEPT} batches",
-            )
-        return self._places[-1 - lag]
+        back = as_whole(
+            lag,
+            f"state_dict(lag={lag!r}): the last {len(self._places) - 1} places are kept.",
+            hint=f"save within {_KEPT} batches",
+            least=0,
+            below=len(self._places),
+        )
+        return self._places[-1 - back]

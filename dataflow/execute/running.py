@@ -36,6 +36,7 @@ from dataflow.execute.replace import REPLACED_BY, Replacer
 from dataflow.execute.room import Room
 from dataflow.execute.row_names import place_finder
 from dataflow.execute.setup import Setup
+from dataflow.execute.state import Deal
 from dataflow.execute.streams import OpenStreams
 from dataflow.graph.block import BadSample
 
@@ -122,7 +123,7 @@ class Running:
         assert self._ranks is not None
         dealt = DealtDriver(setup, bench, mend, self._ranks, place.errors)
         lanes = setup.batching.lanes
-        at = DealtPlace.start(lanes) if place.after is None else DealtPlace.from_state(place.after, lanes)
+        at = DealtPlace.start(lanes) if place.after is None else DealtPlace.of(Deal.read(place.after, lanes))
         return dealt.run(place.epoch, place.step, at)
 
     def take(self) -> Taken | None:

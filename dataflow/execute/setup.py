@@ -6,7 +6,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import cast
 
 import pyarrow as pa
 
@@ -15,7 +14,7 @@ from dataflow.errors import PlanError
 from dataflow.execute.budget import Budget
 from dataflow.execute.compile import Plan, compile_plan
 from dataflow.execute.shape import compare_shape, order_shape
-from dataflow.execute.state import base_state, check_place
+from dataflow.execute.state import State, base_state
 from dataflow.graph.node import BatchSizes, Node, split_at_batch
 from dataflow.index.index import Index
 from dataflow.options import LoaderOptions, World
@@ -71,7 +70,7 @@ class Setup:
 
 
 def make_setup(
-    node: Node, seed: int, options: LoaderOptions, world: World, state: Mapping[str, Json] | None = None,
+    node: Node, seed: int, options: LoaderOptions, world: World, state: State | None = None,
     indexes: Mapping[int, Index] | None = None,
 ) -> Setup:  # fmt: skip
     """Compile a pipeline for this rank, as it is or as `state` was saved of it.
@@ -83,7 +82,7 @@ def make_setup(
         DataflowError: sources cannot be opened.
     """
     batch_step = _batch_step(node)
-    windows = None if state is None else [int(rows) for rows in state["windows"]]  # type: ignore[union-attr, arg-type]
+    windows = None if state is None else state.windows
     tolerant = options.errors.on_error != "raise"
     plan = compile_plan(node, seed, windows, indexes, tolerant=tolerant)
     plan = replace(plan, skips_bad_rows=options.errors.on_error == "skip")
@@ -110,13 +109,13 @@ def check_start(node: Node, world_size: int) -> None:
     check_batch(batch, lanes, world_size)
 
 
-def say_kept_batch(node: Node, world_size: int, state: Mapping[str, Json]) -> None:
+def say_kept_batch(node: Node, world_size: int, state: State) -> None:
     """Warn where the batch of a state, which goes on, is not the one that the pipeline asks for."""
     asked, _ = _batch_step(node).batch_sizes.begun_on(world_size)
-    if asked != state["batch"]:
+    if asked != state.batch:
         logger.warning(
             "the state's batch of %s goes on, not the %d that the pipeline asks for",
-            counted(cast(int, state["batch"]), "row"),
+            counted(state.batch, "row"),
             asked,
         )
 
@@ -141,9 +140,9 @@ def _steps(plan: Plan, batching: Batching, world: World) -> Steps | None:
     return steps
 
 
-def _check_steps(state: Mapping[str, Json], steps: Steps | None) -> None:
+def _check_steps(state: State, steps: Steps | None) -> None:
     """Refuse a state that says where it stands in another way than this run does, or stands behind its end."""
-    if (steps is None) != ("cursors" in state):
+    if (steps is None) != (state.deal is not None):
         raise PlanError(
             "the state is of a run whose lengths were known, and here they are not."
             if steps is None
@@ -151,12 +150,12 @@ def _check_steps(state: Mapping[str, Json], steps: Steps | None) -> None:
             hint="use the pipeline that saved it, counted() or not as it was",
         )
     if steps is not None:
-        check_place(state, steps.count)
+        state.check_step(steps.count)
 
 
-def _batching(sizes: BatchSizes, world: World, state: Mapping[str, Json] | None) -> Batching:
+def _batching(sizes: BatchSizes, world: World, state: State | None) -> Batching:
     if state is not None:
-        batch, lanes = int(state["batch"]), int(state["lanes"])  # type: ignore[arg-type]
+        batch, lanes = state.batch, state.lanes
         if world.size > batch:
             raise PlanError(
                 f"world_size={world.size} is larger than the state's batch of {batch}.",

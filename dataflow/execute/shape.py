@@ -12,6 +12,7 @@ from typing import Final, cast
 from connectors.contract import Json
 from dataflow.errors import PlanError
 from dataflow.execute.compile import Plan
+from dataflow.execute.state import State
 from dataflow.graph.node import Node, walk
 from dataflow.wording import counted
 
@@ -68,15 +69,17 @@ def hashed(value: object) -> str:
     return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=4).hexdigest()
 
 
-def compare_shape(state: Mapping[str, Json], now: Shape) -> None:
+def compare_shape(state: State, now: Shape) -> None:
     """What shapes the order is as it was when `state` was saved.
 
     Raises:
-        PlanError: names what differs, with the values of then and of now where a state keeps them.
+        PlanError: names what differs, with the values of then and of now where a state keeps them; or the state's
+            windows are not those that it has the hash of.
     """
-    saved = cast(Mapping[str, str], state["shape"])
+    saved = state.shape
     differ = {name for name in {*saved, *now.hashes} if saved.get(name) != now.hashes.get(name)}
     if not differ:
+        _refuse_other_windows(state, now)
         return
     if differ - {_SEED, _WINDOWS, _PLACES, *_CHOICES}:
         # A step that is another one is so in its place too.
@@ -89,12 +92,21 @@ def compare_shape(state: Mapping[str, Json], now: Shape) -> None:
     )
 
 
-def _difference(name: str, state: Mapping[str, Json], was: str | None, now: Shape) -> str:
+def _refuse_other_windows(state: State, now: Shape) -> None:
+    """The windows of a state of this order are those of the order."""
+    if list(state.windows) != list(now.facts[_WINDOWS]):
+        raise PlanError(
+            f"the state has {_windows(state.windows)}, and by its hash of them {_windows(now.facts[_WINDOWS])}.",
+            hint="pass what state_dict() returned",
+        )
+
+
+def _difference(name: str, state: State, was: str | None, now: Shape) -> str:
     """In what one thing differs, `was` being its hash in the state."""
     if name == _SEED:
         return f"another seed then, seed({now.facts[name][0]}) here"
     if name == _WINDOWS:
-        return f"{_windows(state[name])} then, {_windows(now.facts[name])} here"
+        return f"{_windows(state.windows)} then, {_windows(now.facts[name])} here"
     if name == "on_error":
         # Of the others none shapes the order.
         return (
@@ -112,6 +124,6 @@ def _difference(name: str, state: Mapping[str, Json], was: str | None, now: Shap
     return f"{f'another {name}' if name in now.steps else name} then, {now.steps.get(name, 'none')} here"
 
 
-def _windows(rows: Json | Sequence[Json]) -> str:
+def _windows(rows: Sequence[Json]) -> str:
     windows = [counted(each, "row") for each in cast(Sequence[int], rows)]
     return f"windows of {', '.join(windows)}" if windows else "no windows"

@@ -24,7 +24,7 @@ from __future__ import annotations
 from dataflow.index.build import build_index
 from dataflow.index.cache import find_files, keep_files
 from dataflow.index.describe import describe
-from dataflow.index.identity import Resumed, compare, identity
+from dataflow.index.identity import Identity, Resumed, compare, identity
 from dataflow.index.index import FileTable, Fragments, Index, Variant, content_hash
 from dataflow.index.open import open_index
 from dataflow.index.select import bits
@@ -33,6 +33,7 @@ from dataflow.index.subset import appended, restrict
 __all__ = [
     "FileTable",
     "Fragments",
+    "Identity",
     "Index",
     "Resumed",
     "Variant",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple, cast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,11 +16,26 @@ from dataflow.index.index import FileTable, Index, Int64s
 from dataflow.index.subset import appended, restrict
 from dataflow.wording import counted
 
-__all__ = ["Resumed", "compare", "identity"]
+__all__ = ["Identity", "Resumed", "compare", "identity"]
 
 logger = logging.getLogger("dataflow.index")
 
 _MOST_NAMES = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """What a state keeps of a source: `hash` is that of its content, `number` that of its rows' ids."""
+
+    name: str
+    number: int
+    hash: str
+    rows: int
+    files: int
+
+    def fields(self) -> dict[str, Json]:
+        """As it stands in a state, about 100 bytes of JSON."""
+        return dict(vars(self))
 
 
 class Resumed(NamedTuple):
@@ -29,19 +45,13 @@ class Resumed(NamedTuple):
     later: Index
 
 
-def identity(index: Index, number: int) -> dict[str, Json]:
-    """What a state keeps of source `number`: name, number, hash, rows and files, about 100 bytes of JSON."""
-    return {
-        "name": index.name,
-        "number": number,
-        "hash": index.hash,
-        "rows": index.rows,
-        "files": len(index.files),
-    }
+def identity(index: Index, number: int) -> Identity:
+    """What a state keeps of source `number`."""
+    return Identity(name=index.name, number=number, hash=index.hash, rows=index.rows, files=len(index.files))
 
 
 def compare(
-    saved: Mapping[str, Json],
+    saved: Identity,
     index: Index,
     lookup: Callable[[str], FileTable | None],
     *,
@@ -57,16 +67,15 @@ def compare(
         DataError: files are gone or changed; names them.
         PlanError: the source differs and its old index cannot be found, or was cut into other fragments.
     """
-    content = str(saved["hash"])
-    if content == index.hash:
+    if saved.hash == index.hash:
         return Resumed(index, index)
-    old = lookup(content)
+    old = lookup(saved.hash)
     if old is None:
         raise _not_found(saved, index)
     places = places_in(index.files, old)
     _refuse_lost(index, old, places)
     now = restrict(index, old)
-    if now.hash != content:
+    if now.hash != saved.hash:
         raise PlanError(
             f"source {index.name!r} has the same files, but they are cut into other fragments than saved.",
             hint="use the format options and the version of the run that saved the state",
@@ -79,11 +88,11 @@ def compare(
     return Resumed(now, now)
 
 
-def _not_found(saved: Mapping[str, Json], index: Index) -> PlanError:
+def _not_found(saved: Identity, index: Index) -> PlanError:
     return PlanError(
-        f"source {index.name!r} is not as it was saved: {_counted(saved, 'files')} with "
-        f"{_counted(saved, 'rows')} then, {len(index.files):,} with {index.rows:,} now, and its old index "
-        f"{saved['hash']} is not found.",
+        f"source {index.name!r} is not as it was saved: {counted(saved.files, 'file')} with "
+        f"{counted(saved.rows, 'row')} then, {len(index.files):,} with {index.rows:,} now, and its old index "
+        f"{saved.hash} is not found.",
         hint="pass index= with the place where the run that saved the state kept its index",
     )
 
@@ -111,10 +120,6 @@ def _refuse_lost(index: Index, old: FileTable, places: Int64s) -> None:
             f"source {index.name!r} is not as it was saved: {'; '.join(parts)}.",
             hint="put the files back as they were, or start anew without the state",
         )
-
-
-def _counted(saved: Mapping[str, Json], what: Literal["files", "rows"]) -> str:
-    return counted(cast(int, saved[what]), what[:-1])
 
 
 def _same(index: Index, old: FileTable, places: Int64s) -> Bools:

@@ -333,3 +333,12 @@ def test_a_loader_shows_what_users_need_and_nothing_else() -> None:
             "close", "epoch", "load_state_dict", "rank", "remaining", "report", "set_epoch", "state_dict", "stats",
             "step", "world_size",
         }  # fmt: skip
+
+
+@pytest.mark.parametrize("lag", [True, False, 1.0, "1", None, -1, 2])
+def test_a_lag_that_is_no_number_of_delivered_batches_is_refused(lag: Any) -> None:
+    with _loader(KNOWN) as loader:
+        _take(loader, 1)
+        with pytest.raises(PlanError, match=r"state_dict\(lag=.*the last 1 places are kept") as caught:
+            loader.state_dict(lag)
+        assert "within 64 batches" in caught.value.hint

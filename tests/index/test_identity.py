@@ -39,7 +39,7 @@ def values(index: Index) -> list[int | None]:
 
 def test_the_identity_of_a_source_is_small_json(folder: Path) -> None:
     index = opened(folder)
-    saved = identity(index, 3)
+    saved = identity(index, 3).fields()
     assert saved == {"name": "data", "number": 3, "hash": index.hash, "rows": 11, "files": 3}
     assert len(json.dumps(saved)) < 300
 

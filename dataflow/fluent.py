@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, Never, NoReturn, TypeAlias, Type
 import pyarrow as pa
 
 from connectors.contract import Json
-from dataflow.errors import PlanError
 from dataflow.execute import ask
 from dataflow.execute.outline import Outline, outline
-from dataflow.given import as_dict, check_text, is_whole
+from dataflow.given import as_dict, as_whole, check_text
 from dataflow.graph.explain import explain
 from dataflow.graph.node import Node
 from dataflow.graph.pipeline import PipelineBase
@@ -246,9 +245,11 @@ class Pipeline(PipelineBase):
         """
         from loaders.membership import Membership
 
-        if world_size is not None and not is_whole(world_size, 1):
-            raise PlanError(f"world_size={world_size!r} is no number of ranks.", hint="use 1 or more")
-        size = Membership().world().size if world_size is None else world_size
+        if world_size is None:
+            size = Membership().world().size
+        else:
+            said = f"world_size={world_size!r} is no number of ranks."
+            size = as_whole(world_size, said, hint="use 1 or more", least=1)
         return outline(
             self.node, self.seed_value or 0, size,
             loader_options(memory_limit=memory_limit, threads=threads, on_error=on_error),

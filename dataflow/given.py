@@ -6,7 +6,7 @@ import operator
 from collections.abc import Collection, Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, SupportsIndex, TypeGuard
+from typing import Any, SupportsIndex
 
 from dataflow.errors import PlanError
 
@@ -19,7 +19,6 @@ __all__ = [
     "check_choice",
     "check_flags",
     "check_text",
-    "is_whole",
 ]
 
 
@@ -36,11 +35,6 @@ def as_whole(
     if number is None or (least is not None and number < least) or (below is not None and number >= below):
         raise PlanError(said, hint=hint)
     return number
-
-
-def is_whole(value: object, least: int) -> TypeGuard[int]:
-    """Whether a value is a whole number from `least` up; True, which Python takes for 1, is none."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def _is_truth(value: object) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from dataflow.errors import PlanError
-from dataflow.given import check_choice, check_flags, is_whole
+from dataflow.given import as_whole, check_choice, check_flags
 
 __all__ = ["ErrorPolicy", "LoaderOptions", "World", "default_memory_limit"]
 
@@ -45,10 +45,10 @@ class ErrorPolicy:
 
     def __post_init__(self) -> None:
         check_choice("", "on_error", self.on_error, get_args(OnError))
-        if self.max_errors is not None and not is_whole(self.max_errors, 0):
-            raise PlanError(
-                f"max_errors={self.max_errors!r} is no number of rows.", hint="give 0 or more, or None"
-            )
+        if self.max_errors is not None:
+            said = f"max_errors={self.max_errors!r} is no number of rows."
+            most = as_whole(self.max_errors, said, hint="give 0 or more, or None", least=0)
+            object.__setattr__(self, "max_errors", most)
         if self.on_error == "raise" and self.max_errors is not None:
             raise PlanError(
                 "max_errors= has no meaning with on_error='raise'.", hint="use on_error='skip' or 'replace'"
@@ -77,10 +77,10 @@ class LoaderOptions:
             value = getattr(self, name)
             if name == "epochs" and value is None:
                 continue
-            if not is_whole(value, 1):
-                raise PlanError(
-                    f"{name}={value!r} is no whole number over 0.", hint="leave it out for the default"
-                )
+            said = f"{name}={value!r} is no whole number over 0."
+            object.__setattr__(
+                self, name, as_whole(value, said, hint="leave it out for the default", least=1)
+            )
         check_flags("loader", ids=self.ids)
         _refuse_folder("trace", self.trace)
 

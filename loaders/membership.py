@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dataflow.errors import PlanError
+from dataflow.given import as_whole
 from dataflow.options import World
 
 __all__ = ["Membership", "distributed"]
@@ -54,9 +55,10 @@ class Membership:
                 f"rank={self.rank} with world_size={self.world_size}.", hint="give both, or neither"
             )
         for name, value in (("rank", self.rank), ("world_size", self.world_size)):
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-                raise PlanError(
-                    f"{name}={value!r} is no whole number.", hint="ranks go from 0 to world_size - 1"
+            if value is not None:
+                said = f"{name}={value!r} is no whole number."
+                object.__setattr__(
+                    self, name, as_whole(value, said, hint="ranks go from 0 to world_size - 1")
                 )
         if len(self._given) > 1:
             raise PlanError(

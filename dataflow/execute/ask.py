@@ -9,6 +9,7 @@ from dataflow.errors import PlanError
 from dataflow.execute.compile import Plan, compile_plan
 from dataflow.execute.row_names import located, place_finder
 from dataflow.execute.sample import FileOrder
+from dataflow.given import as_whole
 from dataflow.graph.block import Block
 from dataflow.graph.node import Node, distinct_sources, split_at_batch, walk
 from dataflow.graph.rows import Row, listed
@@ -84,11 +85,10 @@ def row(node: Node, number: int, seed: int) -> Row:
             "pipe[i]: which row is number i is known only when all in front of it have run.",
             hint="use counted() for filters; flat_map has no row numbers",
         )
-    if isinstance(number, bool) or not isinstance(number, int | np.integer):
-        raise PlanError(f"pipe[{number!r}] is no row number.", hint="give a whole number")
-    place = int(number) + plan.stream.n if number < 0 else int(number)
+    asked = as_whole(number, f"pipe[{number!r}] is no row number.", hint="give a whole number")
+    place = asked + plan.stream.n if asked < 0 else asked
     if not 0 <= place < plan.stream.n:
-        raise IndexError(f"row {number} of {plan.stream.n}")
+        raise IndexError(f"row {asked} of {plan.stream.n}")
     block = FileOrder(plan.root, plan.stream, seed).read(place, place + 1)
     _refuse_bad(block, plan)
     return listed(block.columns, block.rows)[0]

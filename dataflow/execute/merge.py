@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 
 from connectors.contract import Json
 from dataflow.errors import PlanError
-from dataflow.execute.shape import hashed
 from dataflow.execute.state import State
 from dataflow.given import as_tuple
 
@@ -28,17 +28,16 @@ def merge_states(states: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
         raise PlanError(
             f"the states are of different steps: {listed}.", hint="save all ranks after the same batch"
         )
-    first = _without_errors(states[0])
-    for rank, state in enumerate(states[1:], start=1):
-        other = _without_errors(state)
-        if hashed(other) != hashed(first):
-            differ = sorted(key for key in {*first, *other} if first.get(key) != other.get(key))
+    for rank, state in enumerate(read[1:], start=1):
+        differ = _differences(read[0], state)
+        if differ:
             raise PlanError(
                 f"the states of rank 0 and rank {rank} differ in {differ}.", hint="merge states of one run"
             )
-    return {**first, "errors": max(state.errors for state in read)}
+    return {**states[0], "errors": max(state.errors for state in read)}
 
 
-def _without_errors(state: Mapping[str, Json]) -> dict[str, Json]:
-    """What all ranks of a run have alike."""
-    return {key: value for key, value in state.items() if key != "errors"}
+def _differences(one: State, other: State) -> list[str]:
+    """What is not alike, as it is on all ranks of a run but for their bad rows."""
+    alike = (each.name for each in fields(State) if each.name != "errors")
+    return [name for name in alike if getattr(one, name) != getattr(other, name)]

@@ -8,7 +8,7 @@ from typing import Self
 import pyarrow as pa
 
 from dataflow.errors import PlanError
-from dataflow.given import is_whole
+from dataflow.given import as_whole
 from dataflow.graph.node import Node, makes_batches, walk
 
 __all__ = ["PipelineBase"]
@@ -46,11 +46,10 @@ class PipelineBase:
         Raises:
             PlanError: `n` is no whole number from 0 to 2**63 - 1.
         """
-        if not is_whole(n, 0) or n >= 1 << 63:
-            raise PlanError(
-                f"seed({n!r}) is no whole number from 0 to 2**63 - 1.", hint="give one, as seed(7)"
-            )
-        return replace(self, seed_value=n)
+        said = f"seed({n!r}) is no whole number from 0 to 2**63 - 1."
+        return replace(
+            self, seed_value=as_whole(n, said, hint="give one, as seed(7)", least=0, below=1 << 63)
+        )
 
     @property
     def schema(self) -> pa.Schema | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dataflow.errors import PlanError
-from dataflow.given import check_choice, is_whole
+from dataflow.given import as_whole, check_choice
 from dataflow.graph.node import BatchSizes, Node, Traits
 from dataflow.graph.registry import register
 from dataflow.order.batches import Remainder
@@ -36,10 +36,9 @@ class Batch(Node):
                 hint="batch(32) is 32 a rank, batch(global_size=1024) is 1024 over all ranks",
             )
         for name, value in (("size", self.size), ("global_size", self.global_size), ("lanes", self.lanes)):
-            if value is not None and not is_whole(value, 1):
-                raise PlanError(
-                    f"batch({name}={value!r}) is no whole number over 0.", hint="give one, as batch(32)"
-                )
+            if value is not None:
+                said = f"batch({name}={value!r}) is no whole number over 0."
+                object.__setattr__(self, name, as_whole(value, said, hint="give one, as batch(32)", least=1))
         check_choice("batch", "remainder", self.remainder, REMAINDERS)
 
     @property

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from connectors.contract import Json
 from dataflow.errors import PlanError, StageError, near
-from dataflow.given import check_flags, is_whole
+from dataflow.given import as_whole, check_flags
 from dataflow.graph.block import BadSample, Block
 from dataflow.graph.calls import call_rows, columns_view, first_id, function_name
 from dataflow.graph.draw import Draw
@@ -160,10 +160,10 @@ class Filter(SelectingNode):
         by_function = expression_of(self.condition) is None
         if not by_function and self.batched:
             raise PlanError("filter(batched=True) is for functions.", hint="leave it out")
-        if not is_whole(self.batch_size, 1):
-            raise PlanError(
-                f"filter(batch_size={self.batch_size!r}) is no number of rows.", hint="give 1 or more"
-            )
+        said = f"filter(batch_size={self.batch_size!r}) is no number of rows."
+        object.__setattr__(
+            self, "batch_size", as_whole(self.batch_size, said, hint="give 1 or more", least=1)
+        )
         if isinstance(self.condition, pc.Expression):
             _refuse_null(self.condition)
         elif not by_function:

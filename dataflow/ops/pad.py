@@ -12,7 +12,7 @@ import pyarrow as pa
 from connectors.arrow_types import Arrow, is_list
 from connectors.tensors import shape_of, to_numpy
 from dataflow.errors import DataError, PlanError
-from dataflow.given import check_flags, is_whole
+from dataflow.given import as_whole, check_flags
 from dataflow.graph.block import Block, Column, as_arrow
 from dataflow.graph.columns import check_columns, check_new_names
 from dataflow.graph.draw import Draw
@@ -46,11 +46,16 @@ class Pad(Node):
         if not isinstance(self.value, int | float | np.number | np.bool_):
             raise PlanError(f"pad(value={self.value!r}) is no number.", hint="give a number, as value=0")
         check_columns("pad", self.lengths, None)
-        for name, length in self.lengths.items():
-            if not is_whole(length, 1):
-                raise PlanError(
-                    f"pad: length {length!r} for column {name!r}.", hint="give a whole number over 0"
-                )
+        lengths = {
+            name: as_whole(
+                length,
+                f"pad: length {length!r} for column {name!r}.",
+                hint="give a whole number over 0",
+                least=1,
+            )
+            for name, length in self.lengths.items()
+        }
+        object.__setattr__(self, "lengths", lengths)
 
     @property
     def traits(self) -> Traits:

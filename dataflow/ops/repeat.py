@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from connectors.contract import Json
-from dataflow.errors import PlanError
-from dataflow.given import is_whole
+from dataflow.given import as_whole
 from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
 from dataflow.order import stream
@@ -24,10 +23,13 @@ class Repeat(Node):
     passes: int
 
     def __post_init__(self) -> None:
-        if not is_whole(self.passes, 1):
-            raise PlanError(
-                f"repeat({self.passes!r}) is no number of passes.", hint="give a whole number from 1 up"
-            )
+        passes = as_whole(
+            self.passes,
+            f"repeat({self.passes!r}) is no number of passes.",
+            hint="give a whole number from 1 up",
+            least=1,
+        )
+        object.__setattr__(self, "passes", passes)
 
     @property
     def traits(self) -> Traits:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from connectors.contract import Json
 from dataflow.byte_sizes import parse_bytes
 from dataflow.errors import InternalError, PlanError
-from dataflow.given import is_whole
+from dataflow.given import as_whole
 from dataflow.graph.block import Block
 from dataflow.graph.draw import Draw, Turn
 from dataflow.graph.node import Node, Traits
@@ -40,11 +40,12 @@ class Shuffle(Node):
         if isinstance(self.window, str):
             if self.window != "full":
                 parse_bytes(self.window, "window")
-        elif not is_whole(self.window, 1):
-            raise PlanError(
-                f"shuffle(window={self.window!r}) is no window.",
-                hint="use rows, as 10_000, bytes, as '64MB', or 'full'",
+        else:
+            said = f"shuffle(window={self.window!r}) is no window."
+            rows = as_whole(
+                self.window, said, hint="use rows, as 10_000, bytes, as '64MB', or 'full'", least=1
             )
+            object.__setattr__(self, "window", rows)
 
     @property
     def traits(self) -> Traits:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from connectors.contract import Json
-from dataflow.errors import PlanError
-from dataflow.given import is_whole
+from dataflow.given import as_whole
 from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
 from dataflow.order import stream
@@ -24,10 +23,13 @@ class Skip(Node):
     rows: int
 
     def __post_init__(self) -> None:
-        if not is_whole(self.rows, 0):
-            raise PlanError(
-                f"skip({self.rows!r}) is no number of rows.", hint="give a whole number from 0 up"
-            )
+        rows = as_whole(
+            self.rows,
+            f"skip({self.rows!r}) is no number of rows.",
+            hint="give a whole number from 0 up",
+            least=0,
+        )
+        object.__setattr__(self, "rows", rows)
 
     @property
     def traits(self) -> Traits:

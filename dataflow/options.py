@@ -31,7 +31,8 @@ class World:
 
 
 def _refuse_folder(name: str, file: Path | None) -> None:
-    if file is not None and file.is_dir():
+    # The method of a path raises where there can be no file of that name.
+    if file is not None and os.path.isdir(file):  # noqa: PTH112
         raise PlanError(f"{name}={str(file)!r} is a folder.", hint="give the name of a file in it")
 
 

@@ -54,6 +54,7 @@ Read in this order:
     report.py     both as a table
     trace.py      spans of every stage on one timeline
     whole_file.py small files, written whole or not at all
+    writable.py   whether the files beside the batches can be written
     remainder.py  the line in the log about rows that are left out
     outline/      what `explain` says beside the steps
 """

@@ -32,6 +32,7 @@ from dataflow.execute.running import Running, Taken
 from dataflow.execute.setup import Setup, check_start, make_setup
 from dataflow.execute.state import State
 from dataflow.execute.trace import Recorder
+from dataflow.execute.writable import check_files
 from dataflow.given import as_whole, check_flags
 from dataflow.graph.block import Block
 from dataflow.graph.draw import Draw
@@ -71,6 +72,7 @@ class Loader(Generic[T]):
         self._begun: Course | None = None
         self._position = Position(Place(0, 0, None, 0))
         self._quarantine = Quarantine(options.errors, {}, 0)
+        check_files(options)
         try:
             check_start(node, world.size)
         except PlanError:

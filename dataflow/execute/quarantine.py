@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TextIO
+from io import FileIO
 
 from connectors.contract import Json
-from dataflow.errors import DataError
+from dataflow.errors import ConnectorError, DataError
 from dataflow.execute.row_names import FindPlace, place_finder
 from dataflow.graph.block import BadSample
 from dataflow.index.index import Index
@@ -42,16 +42,24 @@ class Quarantine:
     def __init__(self, policy: ErrorPolicy, indexes: Mapping[int, Index], errors: int = 0) -> None:
         self._policy, self.errors = policy, errors
         self._indexes, self._place = indexes, place_finder(indexes)
-        self._file: TextIO | None = None
+        self._file: FileIO | None = None
 
     def add(self, bad: BadSample) -> None:
         """Write down and count one row that was replaced or left out.
 
         Raises:
             DataError: it is one more than `max_errors`; its own error is the cause.
+            ConnectorError: it cannot be written down.
         """
         self.errors += 1
-        self._write(bad)
+        try:
+            self._write(bad)
+        except OSError as problem:
+            raise ConnectorError(
+                f"a bad row could not be written to quarantine={str(self._policy.quarantine)!r}: "
+                f"{problem.strerror}. It is: {bad.error}",
+                hint="make room or rights there, and go on from the last state",
+            ) from problem
         if self._policy.max_errors is not None and self.errors > self._policy.max_errors:
             raise too_many(self.errors, self._policy.max_errors, bad, self._place)
 
@@ -74,10 +82,12 @@ class Quarantine:
         if self._policy.quarantine is None:
             return
         if self._file is None:
-            self._policy.quarantine.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._policy.quarantine.open("a", encoding="utf-8")
-        self._file.write(json.dumps(self._line(bad)) + "\n")
-        self._file.flush()
+            self._file = self._policy.quarantine.open("ab", buffering=0)
+        line = f"{json.dumps(self._line(bad))}\n".encode()
+        # Without a buffer a line is one write at the end of the file, which no other rank's comes into. A disk that is
+        # full takes a part of it, and says so at the rest.
+        while line:
+            line = line[self._file.write(line) :]
 
     def _line(self, bad: BadSample) -> dict[str, Json]:
         file, row = self._place(bad.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ import pytest
 from recipes import Row, fragments, json_copy
 
 import dataflow as flow
-from dataflow.errors import DataError, DataflowError
-from dataflow.options import OnError
+from dataflow.errors import ConnectorError, DataError, DataflowError, PlanError
+from dataflow.execute.quarantine import Quarantine
+from dataflow.graph.block import BadSample
+from dataflow.options import ErrorPolicy, OnError
 from loaders.ranked import RankedLoader
 
 
@@ -152,12 +155,78 @@ def test_a_row_that_a_connector_cannot_decode_is_written_with_its_file(tmp_path:
 
 
 def test_a_file_that_cannot_be_written_does_not_hide_the_row_s_error(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    under_it = tmp_path / "file" / "bad.jsonl"
-    with _loader(_map([12]).batch(4), under_it) as loader:
+    path = tmp_path / "folder" / "bad.jsonl"
+    with _loader(_map([12]).batch(4), path) as loader:
+        path.parent.rmdir()
         error = _error(loader)
     assert "value 12 is bad" in str(error)
-    assert f"it could not be written to {under_it}" in error.__notes__[-1]
+    assert f"it could not be written to {path}" in error.__notes__[-1]
+
+
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+def test_a_file_that_cannot_be_written_any_more_ends_a_run_that_bears_bad_rows(
+    tmp_path: Path, policy: OnError
+) -> None:
+    path = tmp_path / "folder" / "bad.jsonl"
+    with _loader(_map([12]).batch(4), path, policy) as loader:
+        path.parent.rmdir()
+        error = _error(loader)
+    assert isinstance(error, ConnectorError)
+    assert f"could not be written to quarantine={str(path)!r}: No such file or directory" in error.message
+    assert "value 12 is bad" in error.message
+    assert "room or rights" in error.hint
+
+
+@pytest.mark.parametrize("argument", ["quarantine", "trace"])
+@pytest.mark.parametrize(
+    "place", ["file/bad.jsonl", "/proc/nowhere/bad.jsonl", "/sys/bad.jsonl", "zero\0.jsonl", "long" * 100]
+)
+def test_a_place_that_cannot_be_written_to_is_an_error_when_the_loader_is_made(
+    tmp_path: Path, argument: str, place: str
+) -> None:
+    (tmp_path / "file").touch()
+    given: Any = {argument: tmp_path / place}
+    with pytest.raises(PlanError, match=f"{argument}=.* cannot be written: ") as caught:
+        _map([]).batch(4).loader(output="numpy", **given)
+    assert "a folder that is there and may be written to" in caught.value.hint
+
+
+def test_a_file_that_is_there_and_may_not_be_written_to_is_an_error_when_the_loader_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.touch()
+    # Whoever may do everything, as the user of a container often, has this right as well.
+    monkeypatch.setattr("os.access", lambda file, mode: False)
+    with pytest.raises(PlanError, match="no right to write to it"):
+        _loader(_map([]).batch(4), path)
+
+
+def test_no_file_is_left_where_no_row_is_bad(tmp_path: Path) -> None:
+    with _loader(_map([]).batch(4), tmp_path / "deep" / "bad.jsonl") as loader:
+        list(loader)
+    assert not list((tmp_path / "deep").iterdir())
+
+
+def test_lines_of_any_length_that_several_write_at_once_stay_whole(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    memory = fragments([8]).node.source
+    assert memory is not None
+
+    def fill(letter: str) -> None:
+        quarantine = Quarantine(ErrorPolicy(on_error="skip", quarantine=path), {0: memory.index})
+        for number in range(100):
+            quarantine.add(BadSample(0, number % 8, "map", ValueError(letter * 100_000)))
+        quarantine.close()
+
+    threads = [threading.Thread(target=fill, args=(letter,)) for letter in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = _lines(path)
+    assert len(lines) == 300
+    assert {line["error"] for line in lines} == {f"ValueError: {letter * 100_000}" for letter in "abc"}
 
 
 def test_what_is_no_row_s_fault_is_not_written_down(tmp_path: Path) -> None:

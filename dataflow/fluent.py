@@ -12,7 +12,6 @@ from connectors.contract import Json
 from dataflow.execute import ask
 from dataflow.execute.outline import Outline, outline
 from dataflow.given import as_dict, as_whole, check_text
-from dataflow.graph.explain import explain
 from dataflow.graph.node import Node
 from dataflow.graph.pipeline import PipelineBase
 from dataflow.graph.spec import to_spec
@@ -33,10 +32,9 @@ from dataflow.ops.skip import Skip
 from dataflow.ops.split import Split, split_ranges
 from dataflow.ops.take import Take
 from dataflow.optimize.place import check_place
-from dataflow.optimize.rules import optimize
 from dataflow.options import OnError
 from dataflow.order.quality import Quality
-from loaders.arguments import Arguments, loader_options
+from loaders.arguments import Arguments, GivenOptions
 
 if TYPE_CHECKING:
     from loaders.plain import NumpyBatch
@@ -229,7 +227,7 @@ class Pipeline(PipelineBase):
         facts = self.outline(
             world_size=world_size, memory_limit=memory_limit, threads=threads, on_error=on_error
         )
-        return f"{explain(self.node, optimize)}\n{facts}"
+        return facts.explained()
 
     def outline(
         self, *, world_size: int | None = None, memory_limit: int | str | None = None,
@@ -252,8 +250,7 @@ class Pipeline(PipelineBase):
             size = as_whole(world_size, said, hint="use 1 or more", least=1)
         return outline(
             self.node, self.seed_value or 0, size,
-            loader_options(memory_limit=memory_limit, threads=threads, on_error=on_error),
-            world_asked=world_size is not None, limit_asked=memory_limit is not None,
+            GivenOptions(memory_limit=memory_limit, threads=threads, on_error=on_error).settled(),
         )  # fmt: skip
 
     def to_spec(self) -> dict[str, Json]:
@@ -322,10 +319,10 @@ class Pipeline(PipelineBase):
         from loaders.output import Output
 
         refuse_unknown(unknown, self.loader)
-        options = loader_options(
+        options = GivenOptions(
             ids=ids, memory_limit=memory_limit, threads=threads, prefetch=prefetch, epochs=epochs,
             executor=executor, on_error=on_error, max_errors=max_errors, quarantine=quarantine, trace=trace,
-        )  # fmt: skip
+        ).settled()  # fmt: skip
         membership = Membership(rank=rank, world_size=world_size, mesh=mesh, group=group)
         made = Output(kind=output, device=device, collate=collate)
         return make_loader(self.node, self.seed_value or 0, options, membership, made)

@@ -1,7 +1,12 @@
-"""What `Pipeline.loader` is given, and the options that this means."""
+"""What `Pipeline.loader` is given, and the options that this means.
+
+`GivenOptions` is where an option is declared: a spec's section is made of it. That a type checker and `help` know the
+arguments of a method takes writing them down again, in `Arguments` and in `Pipeline.loader`; a test holds all alike.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -10,7 +15,45 @@ from dataflow.execute.pools import available_cores
 from dataflow.given import as_path, check_choice
 from dataflow.options import ErrorPolicy, LoaderOptions, OnError, default_memory_limit
 
-__all__ = ["Arguments", "loader_options"]
+__all__ = ["Arguments", "GivenOptions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenOptions:
+    """How a loader works, as people write it; None stands for the default of this machine, or for none."""
+
+    ids: bool = False
+    memory_limit: int | str | None = None
+    threads: int | None = None
+    prefetch: int | None = None
+    epochs: int | None = None
+    executor: str = "threads"
+    on_error: OnError = "raise"
+    max_errors: int | None = None
+    quarantine: str | Path | None = None
+    trace: str | Path | None = None
+
+    def settled(self) -> LoaderOptions:
+        """The options that a loader works with.
+
+        Raises:
+            PlanError: a value is wrong, or does not go with another.
+        """
+        check_choice("", "executor", self.executor, ["threads"])
+        limit, threads, prefetch = self.memory_limit, self.threads, self.prefetch
+        return LoaderOptions(
+            memory_limit=default_memory_limit() if limit is None else in_bytes(limit, "memory_limit"),
+            threads=available_cores() if threads is None else threads,
+            prefetch=LoaderOptions.prefetch if prefetch is None else prefetch,
+            epochs=self.epochs,
+            ids=self.ids,
+            errors=ErrorPolicy(
+                on_error=self.on_error,
+                max_errors=self.max_errors,
+                quarantine=_file("quarantine", self.quarantine),
+            ),
+            trace=_file("trace", self.trace),
+        )
 
 
 class Arguments(TypedDict, total=False):
@@ -30,32 +73,6 @@ class Arguments(TypedDict, total=False):
     max_errors: int | None
     quarantine: str | Path | None
     trace: str | Path | None
-
-
-def loader_options(
-    *, ids: bool = False, memory_limit: int | str | None = None, threads: int | None = None,
-    prefetch: int | None = None, epochs: int | None = None, executor: str = "threads", on_error: OnError = "raise",
-    max_errors: int | None = None, quarantine: str | Path | None = None, trace: str | Path | None = None,
-) -> LoaderOptions:  # fmt: skip
-    """How a loader works: what was given, and the defaults of this machine for what was not.
-
-    Raises:
-        PlanError: a value is wrong, or does not go with another.
-    """
-    check_choice("", "executor", executor, ["threads"])
-    return LoaderOptions(
-        memory_limit=default_memory_limit()
-        if memory_limit is None
-        else in_bytes(memory_limit, "memory_limit"),
-        threads=available_cores() if threads is None else threads,
-        prefetch=LoaderOptions.prefetch if prefetch is None else prefetch,
-        epochs=epochs,
-        ids=ids,
-        errors=ErrorPolicy(
-            on_error=on_error, max_errors=max_errors, quarantine=_file("quarantine", quarantine)
-        ),
-        trace=_file("trace", trace),
-    )
 
 
 def _file(name: str, given: str | Path | None) -> Path | None:

@@ -16,7 +16,7 @@ import dataflow as flow
 from dataflow.errors import PlanError
 from dataflow.given import as_whole
 from dataflow.options import LoaderOptions
-from loaders.arguments import loader_options
+from loaders.arguments import GivenOptions
 from loaders.membership import Membership
 
 KINDS: list[Callable[[int], Any]] = [int, np.int8, np.uint64, np.array, torch.tensor]
@@ -86,10 +86,10 @@ def test_a_seed_is_a_number_of_python(kind: Callable[[int], Any]) -> None:
 
 @kinds
 def test_a_loaders_options_are_numbers_of_python(kind: Callable[[int], Any]) -> None:
-    made = loader_options(
+    made = GivenOptions(
         threads=kind(2), prefetch=kind(3), epochs=kind(4), max_errors=kind(5), on_error="skip",
         memory_limit=kind(100),
-    )  # fmt: skip
+    ).settled()  # fmt: skip
     found = (made.threads, made.prefetch, made.epochs, made.errors.max_errors, made.memory_limit)
     assert found == (2, 3, 4, 5, 100)
     assert {type(number) for number in found} == {int}

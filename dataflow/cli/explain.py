@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Annotated
 
 import typer
@@ -11,9 +12,6 @@ from dataflow.cli.open import SpecFile, open_from_here
 from dataflow.cli.reporting import Allow, AsJson, Debug, reporting
 
 __all__ = ["explain"]
-
-# What a spec says of its loader that changes the memory which it needs, or may take.
-_OF_MEMORY = ("memory_limit", "threads", "on_error")
 
 
 def explain(
@@ -29,14 +27,15 @@ def explain(
     with reporting(as_json=as_json, debug=debug) as output:
         opened = open_from_here(spec, allow)
         pipe = opened.pipeline
-        asked = {name: opened.loader[name] for name in _OF_MEMORY if name in opened.loader}
-        text = pipe.explain(world_size=world, **asked)
+        asked = signature(pipe.outline).parameters.keys() & opened.loader.keys()
+        outline = pipe.outline(world_size=world, **{name: opened.loader[name] for name in asked})
+        text = outline.explained()
         schema = pipe.schema
         columns: Json = None if schema is None else {field.name: str(field.type) for field in schema}
         loader: dict[str, Json] = dict(opened.loader)
         if loader:
             text += "\nloader: " + ", ".join(f"{name}={value!r}" for name, value in loader.items())
-        facts = pipe.outline(world_size=world, **asked).fields() if as_json else {}
-        output.give(
-            {"explain": text, "columns": columns, "seed": pipe.seed_value, "loader": loader, **facts}, text
-        )
+        facts: dict[str, Json] = {
+            "explain": text, "columns": columns, "seed": pipe.seed_value, "loader": loader, **outline.fields(),
+        }  # fmt: skip
+        output.give(facts, text)

@@ -24,7 +24,10 @@ __all__ = ["run"]
 
 
 Epochs = Annotated[
-    int, typer.Option("--epochs", min=1, help="Epochs in all, those before a resume included.")
+    int | None,
+    typer.Option(
+        "--epochs", min=1, help="Epochs in all, those before a resume included; else as the spec says, or 1."
+    ),
 ]
 Steps = Annotated[int | None, typer.Option("--steps", min=1, help="Stop after so many batches.")]
 StateFile = Annotated[
@@ -43,7 +46,7 @@ World = Annotated[int | None, typer.Option("--world", help="How many ranks there
 
 
 def run(
-    spec: SpecFile, epochs: Epochs = 1, steps: Steps = None, state: StateFile = None, new_files: NewFiles = False,
+    spec: SpecFile, epochs: Epochs = None, steps: Steps = None, state: StateFile = None, new_files: NewFiles = False,
     rank: Rank = None, world: World = None, allow: Allow = None, as_json: AsJson = False, debug: Debug = False,
 ) -> None:  # fmt: skip
     """Iterate the batches of a SPEC, drop them, and report the rate and what limits it.
@@ -53,9 +56,10 @@ def run(
     with sigterm_as_ctrl_c(), reporting(as_json=as_json, debug=debug) as output:
         place = None if state is None else _Kept(state)
         opened = open_from_here(spec, allow)
-        loader = _loader(opened, epochs, rank, world)
+        most = epochs or opened.loader.get("epochs") or 1
+        loader = _loader(opened, most, rank, world)
         resumed = place is not None and place.restore(loader, output, new_files=new_files)
-        going = _Going(loader, epochs, steps)
+        going = _Going(loader, most, steps)
         try:
             going.iterate(output)
         finally:

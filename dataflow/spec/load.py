@@ -17,7 +17,7 @@ from dataflow.graph.functions import find_function
 from dataflow.graph.spec import VERSION
 from dataflow.spec.build import Builder
 from dataflow.spec.document import Document, parse
-from loaders.arguments import loader_options
+from loaders.arguments import GivenOptions
 from loaders.foreign_names import same_here
 from loaders.make import check_device
 from loaders.output import Output
@@ -26,19 +26,10 @@ __all__ = ["LoaderSection", "Spec", "load_spec", "open_spec"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoaderSection:
+class LoaderSection(GivenOptions):
     """What a spec may say under `loader`: options of `Pipeline.loader` that are plain data."""
 
     device: str | None = None
-    ids: bool = False
-    memory_limit: int | str | None = None
-    threads: int | None = None
-    prefetch: int | None = None
-    executor: str = "threads"
-    on_error: Literal["raise", "skip", "replace"] = "raise"
-    max_errors: int | None = None
-    quarantine: str | None = None
-    trace: str | None = None
     output: Literal["torch", "numpy", "arrow"] = "torch"
 
 
@@ -118,7 +109,7 @@ def _loader(given: Json, find: FindFunction) -> dict[str, object]:
 def _check_together(values: dict[str, Any]) -> None:
     """Refuse what `Pipeline.loader` would refuse; whether this machine has the device is seen there."""
     output, device = values.pop("output", "torch"), values.pop("device", None)
-    loader_options(**values)
+    GivenOptions(**values).settled()
     Output(kind=output, device=device)
     if device is not None:
         check_device(device)

@@ -263,3 +263,10 @@ def test_a_signal_in_the_middle_saves_the_place_and_ends_with_its_code(
         first = next(ids(loader))
     # Without a shuffle every epoch is in file order.
     assert first == list(range(8 * state["step"], 8 * state["step"] + 8))
+
+
+def test_how_many_epochs_there_are_may_stand_in_the_spec_and_the_command_counts_more(folder: Path) -> None:
+    (folder / "pipe.yaml").write_text(SPEC + "  epochs: 2\n")
+    found = run()
+    assert (found["epoch"], found["stats"]["stages"]["read"]["rows"]) == (2, 200)
+    assert run("--epochs", "1")["epoch"] == 1

@@ -223,7 +223,7 @@ def test_what_does_not_fit_by_default_has_the_figures_of_the_error(monkeypatch: 
     assert needed is not None
     lines = [line.strip() for line in pipe.explain(world_size=1).splitlines()]
     assert f"resident on a rank: {needed[1]}" in lines
-    assert "memory_limit: 8 MB by default" in lines
+    assert "memory_limit: 8 MB" in lines
     assert any(line.startswith("too little") for line in lines)
 
 

@@ -16,10 +16,7 @@ __all__ = ["MemoryFacts", "memory_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryFacts:
-    """Bytes that windows, read-ahead and all else take on a rank with so many threads, and `memory_limit`.
-
-    `limit_asked`: the limit was given, and is not the default of this machine.
-    """
+    """Bytes that windows, read-ahead and all else take on a rank with so many threads, and `memory_limit`."""
 
     lanes: int
     window_rows: int
@@ -27,7 +24,6 @@ class MemoryFacts:
     overhead_bytes: int
     resident_bytes: int
     memory_limit: int
-    limit_asked: bool
     threads: int
 
     def lines(self) -> list[str]:
@@ -37,16 +33,14 @@ class MemoryFacts:
             f"resident on a rank: {megabytes(self.resident_bytes)}",
             f"  windows of {lanes} at most and one ahead, each {rows} of {counted(round(self.row_bytes), 'byte')}",
             f"  {megabytes(self.overhead_bytes)} beside them: {counted(self.threads, 'thread')}, allocators",
-            f"memory_limit: {megabytes(self.memory_limit)} {'as asked for' if self.limit_asked else 'by default'}",
+            f"memory_limit: {megabytes(self.memory_limit)}",
         ]
         if self.resident_bytes > self.memory_limit:
             lines.append("  too little: a smaller window, fewer lanes, or a larger memory_limit is needed")
         return lines
 
 
-def memory_of(
-    plan: Plan, batching: Batching, world: World, options: LoaderOptions, *, limit_asked: bool
-) -> MemoryFacts:
+def memory_of(plan: Plan, batching: Batching, world: World, options: LoaderOptions) -> MemoryFacts:
     """What a loader with these options needs."""
     need = Budget(plan, batching, world, options)
     return MemoryFacts(
@@ -56,6 +50,5 @@ def memory_of(
         overhead_bytes=need.beside_bytes,
         resident_bytes=round(need.resident_bytes),
         memory_limit=options.memory_limit,
-        limit_asked=limit_asked,
         threads=options.threads,
     )

@@ -12,7 +12,9 @@ from dataflow.execute.outline.ranks import Ranks, ranks_of
 from dataflow.execute.outline.shuffling import ShuffleFacts, shuffles_of
 from dataflow.execute.outline.sources import SourceFacts, sources_of
 from dataflow.execute.outline.windows import WindowFacts, windows_of
+from dataflow.graph.explain import explain
 from dataflow.graph.node import Node, split_at_batch, walk
+from dataflow.optimize.rules import optimize
 from dataflow.options import LoaderOptions, World
 from dataflow.order.batches import Batching
 
@@ -23,12 +25,13 @@ _UNKNOWN = "known when functions have run; schema= says beforehand what columns 
 
 @dataclass(frozen=True, kw_only=True)
 class Outline:
-    """How a pipeline will be read.
+    """How a pipeline will be read. `steps` are those that were written and those that run, as text.
 
     `ranks` and `memory` are None without a batch step, `windows` and `memory` where columns are not known before
     functions have run.
     """
 
+    steps: str
     sources: tuple[SourceFacts, ...]
     ranks: Ranks | None
     shuffles: tuple[ShuffleFacts, ...]
@@ -38,6 +41,10 @@ class Outline:
     def fields(self) -> dict[str, Json]:
         """All facts as plain data, for JSON."""
         return asdict(self)
+
+    def explained(self) -> str:
+        """The steps, and all facts about how they are read."""
+        return f"{self.steps}\n{self}"
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -55,12 +62,8 @@ class Outline:
             yield from _section("memory", self.memory.lines())
 
 
-def outline(
-    node: Node, seed: int, world_size: int, options: LoaderOptions, *, world_asked: bool, limit_asked: bool
-) -> Outline:
+def outline(node: Node, seed: int, world_size: int, options: LoaderOptions) -> Outline:
     """The facts on `world_size` ranks, each with a loader of these options.
-
-    `world_asked`, `limit_asked`: the number of ranks and the memory limit were asked for, or else found here.
 
     Reads indexes, but no row, and runs no function and no pass of a filter.
 
@@ -69,13 +72,14 @@ def outline(
     """
     _, batch_steps = split_at_batch(node)
     sizes = batch_steps[0].batch_sizes if batch_steps else None
-    ranks = None if sizes is None else ranks_of(sizes, world_size, asked=world_asked)
+    ranks = None if sizes is None else ranks_of(sizes, world_size)
     plan = _plan(node, seed, skips_bad_rows=options.errors.on_error == "skip")
     memory = None
     if plan is not None and sizes is not None and ranks is not None and ranks.lane_reads is not None:
         batching = Batching(batch=ranks.global_batch, lanes=ranks.lanes, remainder=sizes.remainder)
-        memory = memory_of(plan, batching, World(size=world_size), options, limit_asked=limit_asked)
+        memory = memory_of(plan, batching, World(size=world_size), options)
     return Outline(
+        steps=explain(node, optimize),
         sources=sources_of(node),
         ranks=ranks,
         shuffles=() if plan is None else shuffles_of(node, plan),

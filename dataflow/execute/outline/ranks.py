@@ -24,7 +24,6 @@ class Ranks:
     """
 
     world_size: int
-    world_asked: bool
     global_batch: int
     lanes: int
     lanes_asked: bool
@@ -36,9 +35,8 @@ class Ranks:
     def lines(self) -> list[str]:
         """One fact a line."""
         world, batch = self.world_size, self.global_batch
-        origin = "as asked for" if self.world_asked else "as a loader finds it here"
         return [
-            f"world: {world:,}, {origin}",
+            f"world: {world:,}",
             f"B: {counted(batch, 'row')}, {between(batch // world, -(-batch // world))} a rank",
             f"lanes: {self.lanes:,}" + ("" if self.lanes_asked else ", the world size at the first start"),
             *(
@@ -61,7 +59,7 @@ class Ranks:
         return lines
 
 
-def ranks_of(sizes: BatchSizes, world: int, *, asked: bool) -> Ranks:
+def ranks_of(sizes: BatchSizes, world: int) -> Ranks:
     """How global batches are shared out among `world` ranks."""
     batch, lanes = sizes.begun_on(world)
     refusal = _refusal(batch, lanes, world)
@@ -70,7 +68,6 @@ def ranks_of(sizes: BatchSizes, world: int, *, asked: bool) -> Ranks:
         reads = lane_reads(Batching(batch=batch, lanes=lanes, remainder=sizes.remainder), world)
     return Ranks(
         world_size=world,
-        world_asked=asked,
         global_batch=batch,
         lanes=lanes,
         lanes_asked=sizes.lanes is not None,

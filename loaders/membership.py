@@ -91,14 +91,16 @@ class Membership:
         return _of_environment()
 
     def check_still(self, world: World) -> None:
-        """Where nothing was given, `world` is still what is running.
+        """`world` is still that of this process: what is running where nothing was given, else a rank of its own.
 
         Raises:
             PlanError: torch.distributed was initialised meanwhile, and has this process as another rank; or this is a
-                worker of a DataLoader by now.
+                worker of a DataLoader by now, and others have the same rows.
         """
         if self.rank is None:
             _refuse_worker()
+        else:
+            _refuse_shared(world)
         running = None if self._given else distributed()
         if running is None:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,6 @@ from loaders.ranked import RankedLoader
 __all__ = ["Batch", "IterableView", "TorchLoader", "converter", "device_of", "named_device"]
 
 Batch = dict[str, torch.Tensor | list[Any]]
-_NO_WORKERS = "use num_workers=0: it has threads of its own"
 
 
 def named_device(device: Any) -> torch.device:
@@ -104,20 +103,14 @@ class TorchLoader(RankedLoader[Any]):
 
 
 class IterableView(IterableDataset[Any]):
-    """One loader seen as an IterableDataset; the state is the loader's."""
+    """One loader seen as an IterableDataset; the state is the loader's, and so is what it says of workers."""
 
     def __init__(self, loader: TorchLoader) -> None:
         super().__init__()
         self._loader = loader
 
     def __iter__(self) -> Iterator[Any]:
-        if torch.utils.data.get_worker_info() is not None:
-            raise PlanError("the loader runs inside a DataLoader worker.", hint=_NO_WORKERS)
         return iter(self._loader)
-
-    def __reduce__(self) -> NoReturn:
-        # Workers that are not forked are sent a pickle.
-        raise PlanError("a loader cannot be sent to another process.", hint=_NO_WORKERS)
 
     def __len__(self) -> int:
         return len(self._loader)

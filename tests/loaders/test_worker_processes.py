@@ -102,8 +102,11 @@ def test_a_loader_that_a_data_set_brings_into_workers_is_an_error_that_names_the
 
 @pytest.mark.filterwarnings("ignore:Got pickle error:UserWarning")
 @pytest.mark.parametrize("start", ["fork", "spawn"])
-def test_a_view_that_is_sent_to_workers_is_an_error_that_says_to_use_none(start: str) -> None:
-    with _pipe().loader() as loader, pytest.raises(PlanError, match="num_workers=0"):
+@pytest.mark.parametrize("given", [{}, {"rank": 0, "world_size": 1}])
+def test_a_view_that_is_sent_to_workers_is_an_error_that_says_to_use_none(
+    start: str, given: dict[str, Any]
+) -> None:
+    with _pipe().loader(**given) as loader, pytest.raises(PlanError, match="num_workers=0"):
         _batches(loader.as_iterable_dataset(), start)
 
 

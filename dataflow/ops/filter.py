@@ -116,7 +116,8 @@ def columns_read(expression: pc.Expression, schema: pa.Schema) -> frozenset[str]
     Raises:
         PlanError: it names a column that is not there, or compares types that do not compare.
     """
-    empty = schema.empty_table()
+    # Schema.empty_table() has no way to make a tensor column that names its axes' order.
+    empty = pa.Table.from_batches([], schema)
     try:
         empty.filter(expression)
     except pa.ArrowException as error:

@@ -118,6 +118,12 @@ def test_a_wrong_condition_fails_when_written(condition: Any, named: str) -> Non
     assert caught.value.hint
 
 
+def test_rows_are_kept_beside_tensors_that_name_the_order_of_their_axes() -> None:
+    images: Any = pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((4, 2, 3), np.uint8))
+    pipe = flow.from_arrow(pa.table({"x": range(4), "image": images}))
+    assert values(pipe.filter([("x", ">", 1)])) == [2, 3]
+
+
 def test_batched_is_for_functions() -> None:
     with pytest.raises(PlanError, match="for functions"):
         numbers().filter([("x", ">", 3)], batched=True)

@@ -51,13 +51,17 @@ class Rename(Node):
         return pa.schema(fields)
 
     def needs(self, wanted: frozenset[str] | None) -> tuple[frozenset[str] | None, ...]:
-        if wanted is None:
+        if wanted is None or self.input.schema is None:
             return (None,)
         old = {new: name for name, new in self.names.items()}
         return (frozenset(old.get(name, name) for name in wanted),)
 
     def narrowed(self, wanted: frozenset[str]) -> Node:
-        return replace(self, names={name: new for name, new in self.names.items() if new in wanted})
+        schema = self.input.schema
+        if schema is None:
+            return self
+        # Not every step below could be narrowed: what it still gives must not keep a name that another column gets.
+        return replace(self, names={name: new for name, new in self.names.items() if name in schema.names})
 
     def fused(self, below: Node) -> Node | None:
         if not self.names:

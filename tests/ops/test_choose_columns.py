@@ -30,6 +30,17 @@ def test_columns_come_in_the_order_asked_for() -> None:
     ]
 
 
+def test_names_may_change_places_wherever_the_columns_come_from_and_whichever_are_asked_for() -> None:
+    swap = {"image": "label", "label": "image"}
+    for pipe in (_source().nulls("image", "label"), _source().map(dict)):
+        assert rows(pipe.rename(swap).select("label")) == [{"label": 1}, {"label": 2}]
+    other = flow.from_columns({"words": [5, 6], "kind": [7, 8]}).nulls("words", "kind")
+    zipped = flow.zip(other, _source().nulls("label").rename({"label": "kind_of_image"}))
+    assert rows(zipped.select("kind", "name")) == [{"kind": 7, "name": "a"}, {"kind": 8, "name": "b"}]
+    zipped = flow.zip(_source(), other.rename({"words": "more"}), other.select("words"))
+    assert rows(zipped.select("name")) == [{"name": "a"}, {"name": "b"}]
+
+
 @pytest.mark.parametrize(
     ("step", "named", "hint"),
     [

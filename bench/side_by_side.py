@@ -10,10 +10,12 @@ from pathlib import Path
 import dataflow as flow
 from bench.case import Bar, Case, Figures, Prepare, Run, Side
 from bench.measure import ENGINE_IMPORTS, iterate, timed
+from dataflow.wording import counted
 
 __all__ = ["Engine", "Peer", "side_by_side"]
 
-_THREADS = 2
+# As many as the loops beside it have.
+_THREADS = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,7 @@ def side_by_side(*, name: str, summary: str, prepare: Prepare, engine: Engine, p
             Side(name=peer.name, run=peer.run),
         ),
         bars=(
-            Bar(label=f"dataflow, {_THREADS} threads", figure="rows_per_s", side="dataflow", unit="rows/s"),
+            Bar(label=f"dataflow, {counted(_THREADS, 'thread')}", figure="rows_per_s", side="dataflow", unit="rows/s"),
             Bar(label=peer.how, figure="rows_per_s", side=peer.name, unit="rows/s"),
             Bar(
                 label=f"against {peer.tool}", figure="rows_per_s",

@@ -60,5 +60,5 @@ CASE = side_by_side(
     summary="5 million rows of 8 numbers in Arrow IPC files, in file order, batches of 1,024",
     prepare=_prepare,
     engine=Engine(pipe=_pipe, column="label", connector="connectors.arrow_ipc"),
-    peer=Peer(name="pyarrow", run=_pyarrow, how="pyarrow, memory mapped", tool="pyarrow"),
+    peer=Peer(name="pyarrow", run=_pyarrow, how="pyarrow, memory mapped, 1 thread", tool="pyarrow"),
 )

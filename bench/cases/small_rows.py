@@ -11,13 +11,13 @@ from pathlib import Path
 import dataflow as flow
 from bench.case import Bar, Case, Figures, Side
 from bench.measure import DATALOADER_IMPORTS, ENGINE_IMPORTS, iterate, timed_when_warm
-from bench.plain import columns_in_memory, dataloader, read_row_groups
+from bench.plain import WORKERS, columns_in_memory, dataloader, read_row_groups, slicing_dataloader
 from bench.rows import SMALL_COLUMNS, small_rows_in_parquet
 
 __all__ = ["CASE"]
 
 _BATCH = 1024
-_THREADS = 2
+_THREADS = WORKERS
 
 
 def _prepare(quick: bool) -> Path:
@@ -46,12 +46,21 @@ def _dataloader(folder: Path, quick: bool) -> Figures:
     return timed_when_warm(lambda count: iterate(loader, "label", epochs=count, max_batches=some), 2)
 
 
+def _slicing_dataloader(folder: Path, quick: bool) -> Figures:
+    loader = slicing_dataloader(columns_in_memory(folder), batch=_BATCH)
+    return timed_when_warm(lambda count: iterate(loader, "label", epochs=count), 1)
+
+
 def _side(lanes: int, *, shuffled: bool) -> Side:
     return Side(
         name=f"{'shuffled' if shuffled else 'in_order'}_{lanes}",
         run=partial(_dataflow, lanes=lanes, shuffled=shuffled),
         imports=ENGINE_IMPORTS,
     )
+
+
+def _rate(label: str, side: str) -> Bar:
+    return Bar(label=label, figure="rows_per_s", side=side, unit="rows/s")
 
 
 def _costs(side: Side, what: str) -> tuple[Bar, Bar]:
@@ -80,15 +89,21 @@ CASE = Case(
         _SHUFFLED_8,
         Side(name="pyarrow", run=_pyarrow, imports=("pyarrow.parquet",)),
         Side(name="dataloader", run=_dataloader, imports=DATALOADER_IMPORTS, repeats=3),
+        Side(name="slicing_dataloader", run=_slicing_dataloader, imports=DATALOADER_IMPORTS, repeats=3),
     ),
     bars=(
-        Bar(label="dataflow, shuffled, 1 lane", figure="rows_per_s", side=_SHUFFLED.name, unit="rows/s"),
-        Bar(label="dataflow, shuffled, 8 lanes", figure="rows_per_s", side=_SHUFFLED_8.name, unit="rows/s"),
-        Bar(label="pyarrow", figure="rows_per_s", side="pyarrow", unit="rows/s"),
-        Bar(label="DataLoader", figure="rows_per_s", side="dataloader", unit="rows/s"),
+        _rate(f"dataflow, {_THREADS} threads, shuffled, 1 lane", _SHUFFLED.name),
+        _rate(f"dataflow, {_THREADS} threads, shuffled, 8 lanes", _SHUFFLED_8.name),
+        _rate(f"pyarrow, {_THREADS} threads", "pyarrow"),
+        _rate(f"DataLoader, {WORKERS} workers", "dataloader"),
+        _rate(f"slicing DataLoader, {WORKERS} workers", "slicing_dataloader"),
         Bar(
             label="against DataLoader", figure="rows_per_s", side=_SHUFFLED.name, against="dataloader",
             how="ratio", at_least=10,
+        ),
+        Bar(
+            label="against slicing DataLoader", figure="rows_per_s", side=_SHUFFLED.name,
+            against="slicing_dataloader", how="ratio",
         ),
         *_costs(_IN_ORDER, "file order, 1 lane"),
         *_costs(_IN_ORDER_8, "file order, 8 lanes"),

@@ -44,7 +44,12 @@ def test_a_run_reports_machine_figures_and_bars_as_json() -> None:
     assert report["machine"]["versions"]["pyarrow"]
     case = report["cases"]["tokens"]
     rows = {side: figures[0]["rows"] for side, figures in case["figures"].items()}
-    assert rows == {"dataflow": 2 * 24_576, "pyarrow": 2 * 24_576, "dataloader": 24_576}
+    assert rows == {
+        "dataflow": 2 * 24_576,
+        "pyarrow": 2 * 24_576,
+        "dataloader": 24_576,
+        "slicing_dataloader": 2 * 24_576,
+    }
     bars = {bar["label"]: bar for bar in case["bars"]}
     ratio = bars["against pyarrow"]
     assert ratio["low"] <= ratio["median"] <= ratio["high"]

@@ -8,6 +8,10 @@ output.py       what users get of a batch
 plain.py        batches as NumPy or Arrow, without torch
 foreign_names.py what arguments of torch's DataLoader are called here
 torch.py        batches as torch tensors, and an IterableDataset view
+watch.py        whether ranks that exchange nothing run the same
+begins.py       what they call the same begin
+notes.py        what they leave for each other
+group_store.py  where
 meet.py         the ranks of one loader meet
 rendezvous.py   how they find each other
 waiting.py      what is said while one waits

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import PrefixStore, _get_default_store
 
 from connectors.contract import Json
 from dataflow.errors import PlanError, RankError
 from dataflow.execute.alike import check_alike
 from dataflow.options import World
 from loaders.exchange import Exchange
+from loaders.group_store import group_store
 from loaders.rendezvous import connect
 
 __all__ = ["meet"]
@@ -41,10 +39,8 @@ def meet(world: World, state: Mapping[str, Json], group: Group | None = None) ->
             hint="pass the group= or mesh= of the ranks that get different rows, or call counted() on the pipeline",
         )
     ranks = range(size) if group is None else dist.get_process_group_ranks(group)
-    name = hashlib.sha256(json.dumps(list(ranks)).encode()).hexdigest()[:16]
-    store = PrefixStore(f"dataflow/{name}", _get_default_store())
     try:
-        return _checked(Exchange(rank, connect(store, rank, size)), state)
+        return _checked(Exchange(rank, connect(group_store(ranks), rank, size)), state)
     except RankError:
         raise
     except (RuntimeError, OSError) as error:

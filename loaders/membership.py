@@ -113,6 +113,21 @@ class Membership:
                 f"pass rank={world.rank}, world_size={world.size}",
             )
 
+    def alike(self) -> tuple[int, ...]:
+        """The processes that run one loader alike, this one among them, by their ranks in torch.distributed.
+
+        Those of a mesh are all of its processes. None are where rank and world size were given, or torch.distributed
+        is not initialised.
+        """
+        running = distributed()
+        if running is None or self.rank is not None:
+            return ()
+        if self.mesh is not None:
+            return tuple(self.mesh.mesh.flatten().tolist())
+        if self.group is not None:
+            return tuple(running.get_process_group_ranks(self.group))
+        return tuple(range(running.get_world_size()))
+
     def data_group(self) -> Group | None:
         """The process group of the ranks that get different rows: the one given, or that of the mesh's data dimension.
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
-from itertools import islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
@@ -42,7 +44,7 @@ def _fails_late(row: dict[str, Any]) -> bool:
 
 def pipeline(kind: str) -> flow.Pipeline:
     """Pipelines whose lengths no rank knows beforehand; global batches of 12, mostly from 4 lanes."""
-    rows = flow.from_columns({"x": np.arange(240)})
+    rows = flow.from_columns({"x": np.arange(228 if kind == "fewer rows" else 240)})
     if kind == "flat_map":
         made = rows.shuffle(9).flat_map(_several, schema={"x": "int64"})
     elif kind == "shuffled outputs":
@@ -153,6 +155,92 @@ def _wished(
     return [open_loaders.enter_context(made)]
 
 
+def in_step(kind: str, rank: int, wishes: Sequence[dict[str, Any]]) -> Found:
+    """The batches of two epochs, or the error behind some, of ranks that train together.
+
+    A wish may have the `epoch` to begin with, or the number of batches `behind` which to go on from a state.
+    """
+    wish = dict(wishes[rank])
+    epoch, behind = wish.pop("epoch", None), wish.pop("behind", 0)
+    with ExitStack() as open_loaders:
+        (loader,) = _wished(open_loaders, **{"kind": kind, **wish})
+        if epoch is not None:
+            loader.set_epoch(epoch)
+        if behind:
+            loader.load_state_dict({**loader.state_dict(), "step": behind})
+        return _taken_together(chain.from_iterable(repeat(loader, 2)))
+
+
+def _taken_together(batches: Iterator[Any]) -> Found:
+    """What comes of batches, of which all ranks take the next one together; one that has ended waits for the others."""
+    found: Found = []
+    ended = torch.zeros(1)
+    while not _least(ended):
+        if ended:
+            continue
+        try:
+            found.append(next(batches)["x"].tolist())
+        except StopIteration:
+            ended += 1
+        except flow.RankError as error:
+            found.append([type(error).__name__, str(error)])
+            ended += 1
+        _let_look()
+    return found
+
+
+def _let_look() -> None:
+    """Let a loader's look at the other ranks, which is under way, come to its end."""
+    for thread in threading.enumerate():
+        if thread.name == "dataflow-watch":
+            thread.join()
+
+
+def _least(value: torch.Tensor) -> float:
+    """The least of what all ranks have."""
+    least = value.clone()
+    dist.all_reduce(least, dist.ReduceOp.MIN)
+    return float(least)
+
+
+def one_behind_the_other(kind: str, rank: int, wishes: Sequence[dict[str, Any]]) -> Found:
+    """Two epochs of each rank, or its error: the last rank begins when the others have ended theirs."""
+    last = rank == dist.get_world_size() - 1
+    with ExitStack() as open_loaders:
+        (loader,) = _wished(open_loaders, **{"kind": kind, **wishes[rank]})
+        found = [] if last else _two_epochs(loader)
+        dist.barrier()
+        return _tried(partial(_two_epochs, loader)) if last else found
+
+
+def _two_epochs(loader: Loader[Any]) -> Found:
+    """Their rows, with a pause between them in which a look at the other ranks comes to its end."""
+    found = [rows for rows, _ in _batches(loader)]
+    _let_look()
+    return found + [rows for rows, _ in _batches(loader)]
+
+
+def only_the_first(kind: str, rank: int) -> Found:
+    """Two epochs of a loader that the other ranks do not make."""
+    return whole_epochs(kind, rank) if rank == 0 else []
+
+
+def breaks_at_its_own_step(kind: str, rank: int) -> Found:
+    """The rows of the second epoch, behind a first one that each rank leaves at another step."""
+    with pipeline(kind).loader(output="numpy") as loader:
+        _batches(loader, 2 + 3 * rank)
+        return _taken_together(iter(loader))
+
+
+def destroyed(kind: str, rank: int) -> Found:
+    """An epoch in which the process group is destroyed."""
+    with pipeline(kind).loader(output="numpy") as loader:
+        batches = iter(loader)
+        found = [next(batches)["x"].tolist()]
+        dist.destroy_process_group()
+        return found + [batch["x"].tolist() for batch in batches]
+
+
 def restored_on_one(kind: str, rank: int) -> Found:
     """The error of ranks of which only the last begins behind two batches."""
     with pipeline(kind).loader(output="numpy") as loader:
@@ -188,7 +276,7 @@ JOBS: dict[str, Callable[..., Found]] = {
     job.__name__: job
     for job in (
         whole_epochs, moves, two_loaders, from_state, until_error, one_leaves, makes, restored_on_one, made_again,
-        of_a_mesh, of_a_group,
+        of_a_mesh, of_a_group, in_step, one_behind_the_other, only_the_first, breaks_at_its_own_step, destroyed,
     )
 }  # fmt: skip
 
@@ -223,4 +311,5 @@ def _rank(rank: int, world: int, folder: str, jobs: Sequence[tuple[Any, ...]]) -
     )  # fmt: skip
     found = [JOBS[name](kind, rank, *more) for name, kind, *more in jobs]
     Path(folder, f"{rank}.json").write_text(json.dumps(found))
-    dist.destroy_process_group()
+    if dist.is_initialized():
+        dist.destroy_process_group()

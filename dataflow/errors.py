@@ -59,7 +59,10 @@ class PlanError(DataflowError, ValueError):
 
 
 class DataError(DataflowError):
-    """A file or a row of the data is wrong: `file` and `row` (or `offset` in bytes) say where."""
+    """A file or a row of the data is wrong: `file` and `row` (or `offset` in bytes) say where.
+
+    Where neither is known, `sample` may be the id of the row, for whoever knows the files to `locate` it.
+    """
 
     def __init__(
         self,
@@ -68,12 +71,13 @@ class DataError(DataflowError):
         file: str = "",
         row: int | None = None,
         offset: int | None = None,
+        sample: int | None = None,
         hint: str = "",
     ) -> None:
         where = file + (f", row {row}" if row is not None else "")
         where += f", byte {offset}" if offset is not None else ""
         super().__init__(f"{where}: {message}" if where else message, hint=hint)
-        self.file, self.row, self.offset = file, row, offset
+        self.file, self.row, self.offset, self.sample = file, row, offset, sample
 
     def locate(self, file: str, row: int) -> None:
         """Say where the row is, of an error that was raised where that is not known."""

@@ -87,6 +87,7 @@ def _refuse_nulls(name: str, column: Arrow, batch: HostBatch) -> None:
     raise DataError(
         f"column {name!r} has {counted(nulls, 'null')}{' inside its lists' if inside else ''} "
         f"(first in sample {first >> 40}:{first & (1 << 40) - 1}), and a tensor has no place for that.",
+        sample=first,
         hint=f"fill them with .nulls({name!r}, value={fill}), or .nulls({name!r}, value={fill}, mask=True)",
     )
 

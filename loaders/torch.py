@@ -101,6 +101,13 @@ class TorchLoader(RankedLoader[Any]):
         """
         return IterableView(self)
 
+    def __getitem__(self, place: object) -> NoReturn:
+        # What has none is taken by a DataLoader for a data set of single rows, and fails in it.
+        raise TypeError(
+            "a loader has no single rows, it gives batches. "
+            "hint: iterate it; for a DataLoader, DataLoader(loader.as_iterable_dataset(), batch_size=None)"
+        )
+
 
 class IterableView(IterableDataset[Any]):
     """One loader seen as an IterableDataset; the state is the loader's, and so is what it says of workers."""

@@ -54,6 +54,7 @@ class Plan:
     program: Program
     seed: int
     windows: tuple[int, ...]  # the rows of each shuffle window, inputs first
+    windows_asked: tuple[int, ...]  # those that a run would begin with, where a state keeps others
     output_window: int | None = None
     skips_bad_rows: bool = False  # a row that cannot be made is left out
 
@@ -97,6 +98,7 @@ class _Compiler:
     tolerant: bool
     numbers: dict[int, NumberedSource] = field(default_factory=dict)
     window_rows: list[int] = field(default_factory=list)
+    window_rows_asked: list[int] = field(default_factory=list)
     output_window: int | None = None
     _streams: dict[Node, Stream] = field(default_factory=dict)
 
@@ -204,12 +206,13 @@ class _Compiler:
             return "full"
         place = len(self.window_rows)
         if isinstance(window, int):
-            rows = window
-        elif self.windows is not None and place < len(self.windows):
-            rows = self.windows[place]
+            rows = asked = window
         else:
-            rows = max(1, int(parse_bytes(window, "window") / _row_bytes(node)))
+            rows = asked = max(1, int(parse_bytes(window, "window") / _row_bytes(node)))
+            if self.windows is not None and place < len(self.windows):
+                rows = self.windows[place]
         self.window_rows.append(rows)
+        self.window_rows_asked.append(asked)
         return rows
 
     def _leaf(self, source: Source) -> Leaf:
@@ -298,9 +301,10 @@ def compile_plan(
     if evaluate:
         root = compiler.resolve(root)
     compiler.window_rows.clear()
+    compiler.window_rows_asked.clear()
     stream = compiler.stream(root)
     return Plan(
         root=root, batch_steps=batch_steps, sources=tuple(compiler.numbers.values()), stream=stream,
         program=compile_program(root), seed=seed, windows=tuple(compiler.window_rows),
-        output_window=compiler.output_window,
+        windows_asked=tuple(compiler.window_rows_asked), output_window=compiler.output_window,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from dataflow.errors import DataError, PlanError
-from dataflow.execute.setup import Setup, make_setup, say_kept_batch
+from dataflow.execute.setup import Setup, make_setup, say_kept_batch, say_kept_windows
 from dataflow.execute.state import State
 from dataflow.graph.node import Node, distinct_sources
 from dataflow.index.cache import find_files, keep_files
@@ -60,9 +60,12 @@ def resume(
     make = partial(make_setup, node, seed, options, world, state)
     later = {key: source.later for key, source in sources.items()}
     if not state.step or all(source.later is source.now for source in sources.values()):
-        return Course.steady(make(later))
-    now = make({key: source.now for key, source in sources.items()})
-    return Course(now, make(later), state.epoch + 1)
+        course = Course.steady(make(later))
+    else:
+        now = make({key: source.now for key, source in sources.items()})
+        course = Course(now, make(later), state.epoch + 1)
+    say_kept_windows(course.now.plan)
+    return course
 
 
 def _resumed(node: Node, state: State, *, new_files: bool) -> dict[int, Resumed]:

@@ -6,7 +6,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from types import TracebackType
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from connectors.contract import Json
-from dataflow.errors import InternalError, LoaderClosed, PlanError
+from dataflow.errors import DataError, InternalError, LoaderClosed, PlanError
 from dataflow.execute.advice import advice
 from dataflow.execute.agree import Gathers
 from dataflow.execute.assemble import HostBatch
@@ -28,6 +28,7 @@ from dataflow.execute.position import Place, Position
 from dataflow.execute.quarantine import Quarantine
 from dataflow.execute.remainder import say_left_out
 from dataflow.execute.report import render_report
+from dataflow.execute.row_names import place_finder
 from dataflow.execute.running import Running, Taken
 from dataflow.execute.setup import Setup, check_start, make_setup
 from dataflow.execute.state import State
@@ -38,6 +39,7 @@ from dataflow.graph.block import Block
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node
 from dataflow.options import LoaderOptions, World
+from dataflow.wording import counted
 
 __all__ = ["Loader"]
 
@@ -97,7 +99,10 @@ class Loader(Generic[T]):
             PlanError: no run can begin on this number of ranks, and no state was loaded.
         """
         if self._begun is None:
-            check_start(self._node, self._world.size)
+            try:
+                check_start(self._node, self._world.size)
+            except PlanError as error:
+                raise PlanError(error.message, hint=f"{error.hint}, or load the saved state first") from None
             raise InternalError("a loader that may start has no course.")
         return self._begun
 
@@ -251,10 +256,21 @@ class Loader(Generic[T]):
             self._quarantine.add(bad)
         with self._meters.busy("deliver") as stage:
             stage.rows = batch.rows
-            result = self._convert(_batch_operators(setup, batch), setup.delivered_schema)
+            with self._located(setup):
+                result = self._convert(_batch_operators(setup, batch), setup.delivered_schema)
         self._position.pass_batch(taken.place_behind(self._quarantine.errors))
         self._delivered += batch.rows
         return result
+
+    @contextmanager
+    def _located(self, setup: Setup) -> Iterator[None]:
+        """Say of an error that knows the sample alone which row of which file that is."""
+        try:
+            yield
+        except DataError as error:
+            if error.sample is not None and not error.file:
+                error.locate(*place_finder(setup.plan.indexes)(error.sample))
+            raise
 
     # ---- what it says
 
@@ -269,6 +285,12 @@ class Loader(Generic[T]):
             "errors": self._quarantine.errors, "limited_by": limit, "advice": hint,
             "stages": cast(Json, stages),
         }  # fmt: skip
+
+    def __repr__(self) -> str:
+        begun = None if self._begun is None else self._course.at(self.epoch).batching.batch
+        batch = "no batch yet" if begun is None else f"global batch of {counted(begun, 'row')}"
+        rank = f"rank {self._world.rank} of {self._world.size}"
+        return f"<{type(self).__name__}: {batch}, {rank}, epoch {self.epoch}, step {self.step}>"
 
     def report(self) -> str:
         """`stats()` as a table of text."""

@@ -23,7 +23,7 @@ from dataflow.order.epoch import EpochOrder
 from dataflow.order.lanes import below
 from dataflow.wording import counted
 
-__all__ = ["Setup", "check_start", "make_setup", "say_kept_batch"]
+__all__ = ["Setup", "check_start", "make_setup", "say_kept_batch", "say_kept_windows"]
 
 logger = logging.getLogger("dataflow.execute")
 
@@ -118,6 +118,17 @@ def say_kept_batch(node: Node, world_size: int, state: State) -> None:
             counted(state.batch, "row"),
             asked,
         )
+
+
+def say_kept_windows(plan: Plan) -> None:
+    """Warn where the rows of a state's windows, which go on, are not those of the bytes that the pipeline asks for."""
+    for kept, asked in zip(plan.windows, plan.windows_asked, strict=True):
+        if kept != asked:
+            logger.warning(
+                "the state's window of %s goes on, not the %d of the bytes that the pipeline asks for",
+                counted(kept, "row"),
+                asked,
+            )
 
 
 def _batch_step(node: Node) -> Node:

@@ -175,14 +175,14 @@ def check_batch(batch: int, lanes: int, world: int) -> None:
     """Refuse a batch size with which training cannot start.
 
     Raises:
-        PlanError: B is below 1, or not a multiple of `lanes` and of `world`; names the nearest values.
+        PlanError: the global batch is below 1, or not a multiple of `lanes` and of `world`; names the nearest values.
     """
     unit = math.lcm(lanes, world)
     if batch < 1 or batch % unit:
         below = max(0, batch) // unit * unit
         near = [str(value) for value in (below, below + unit) if value > 0]
         raise PlanError(
-            f"B={batch} is not a multiple of lanes={lanes} and world={world}.",
+            f"a global batch of {batch} is not a multiple of lanes={lanes} and world={world}.",
             hint=f"use {' or '.join(near)}",
         )
 

@@ -72,7 +72,8 @@ def test_where_no_run_can_be_there_are_no_reads_but_a_reason(batch: dict[str, in
     assert (ranks.lane_reads, ranks.fewest_reads, ranks.most_reads) == (None, None, None)
     with pytest.raises(PlanError) as caught:
         len(pipe.loader(rank=0, world_size=world))
-    assert ranks.refusal == f"{caught.value.message.rstrip('.')}; {caught.value.hint}"
+    refusal = f"{caught.value.message.rstrip('.')}; {caught.value.hint}"
+    assert refusal == f"{ranks.refusal}, or load the saved state first"
     assert "lane reads" not in pipe.explain(world_size=world)
 
 

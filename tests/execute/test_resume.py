@@ -422,6 +422,32 @@ def test_what_is_no_state_is_a_plan_error(state: Any) -> None:
         loader.load_state_dict(state)
 
 
+def test_a_world_that_only_a_state_allows_asks_for_it_first() -> None:
+    pipe = flow.from_columns({"x": range(96)}).batch(global_size=32)
+    with pipe.loader(rank=0, world_size=2) as loader:
+        state = loader.state_dict()
+    with pipe.loader(rank=0, world_size=3) as loader:
+        with pytest.raises(PlanError, match="a global batch of 32 is not a multiple of lanes=3") as caught:
+            len(loader)
+        assert caught.value.hint == "use 30 or 33, or load the saved state first"
+        assert "no batch yet, rank 0 of 3" in repr(loader)
+        loader.load_state_dict(state)
+        assert len(loader) == 3
+
+
+def test_a_window_in_bytes_that_the_state_overrules_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    rows = flow.from_columns({"x": np.arange(96)})
+    with rows.shuffle("160B").batch(8).loader() as loader:
+        state = loader.state_dict()
+    for window in ("160B", "80B"):
+        with rows.shuffle(window).batch(8).loader() as loader:
+            loader.load_state_dict(state)
+            assert loader.state_dict()["windows"] == [20]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the state's window of 20 rows goes on, not the 10 of the bytes that the pipeline asks for"
+    ]
+
+
 def test_a_world_larger_than_the_states_batch_is_refused() -> None:
     state = _state_of(BASE)
     (loader,) = loaders(replace(BASE, batch=10).pipe(), 1)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dataflow as flow
-from dataflow.errors import StageError
+from dataflow.errors import DataError, StageError
 
 
 def no_fours(row: dict[str, Any]) -> bool:
@@ -45,3 +45,13 @@ def test_an_error_of_a_function_has_a_note_with_file_and_row(
     with pytest.raises(StageError, match="no fours, sample 0:4") as caught:
         ask(pipe)
     assert caught.value.__notes__ == ["1.parquet, row 1"]
+
+
+def test_a_null_that_no_tensor_holds_is_named_by_file_and_row(tmp_path: Path) -> None:
+    for part in range(2):
+        values = pa.array([1, 2, None if part else 3], pa.int64())
+        pq.write_table(pa.table({"x": values}), tmp_path / f"{part}.parquet")
+    with pytest.raises(DataError, match=r"1\.parquet, row 2: column 'x' has 1 null") as caught:
+        of_batch(flow.read(tmp_path))
+    assert (caught.value.file, caught.value.row) == ("1.parquet", 2)
+    assert ".nulls('x'" in caught.value.hint

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -61,3 +62,16 @@ def test_the_epoch_of_the_view_is_that_of_the_loader() -> None:
 def test_the_length_of_the_view_is_that_of_the_loader() -> None:
     with _loader() as loader:
         assert len(loader.as_iterable_dataset()) == len(loader) == 10
+
+
+def test_a_data_loader_over_the_loader_itself_is_an_error_that_names_the_view() -> None:
+    with _loader() as loader:
+        with pytest.raises(TypeError, match=r"loader\.as_iterable_dataset\(\), batch_size=None"):
+            list(DataLoader(loader, batch_size=None))  # type: ignore[arg-type]
+        assert len(_values(loader)) == 10
+
+
+def test_a_loader_says_what_it_is_and_where_it_stands() -> None:
+    with _loader() as loader:
+        next(iter(loader))
+        assert repr(loader) == "<TorchLoader: global batch of 4 rows, rank 0 of 1, epoch 0, step 1>"

@@ -125,7 +125,7 @@ def test_a_world_on_which_no_run_can_begin_says_why() -> None:
         "world: 3",
         "B: 8 rows, 2 to 3 a rank",
         "lanes: 4",
-        "no run can begin on 3 ranks: B=8 is not a multiple of lanes=4 and world=3; use 12",
+        "no run can begin on 3 ranks: a global batch of 8 is not a multiple of lanes=4 and world=3; use 12",
         "lane reads: 5 in all, 1 to 2 a rank, of a run that began on others",
         "1 more than lanes: each rank decodes what it shares",
     ]

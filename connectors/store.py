@@ -58,10 +58,7 @@ class Store:
         path = file if isinstance(file, str) else file.path
         try:
             if self.is_local:
-                self.refuse_changed(file)
-                # Arrow's files read without the GIL; fsspec's would call back into Python for every read.
-                mapped = memory_map and Path(path).stat().st_size
-                return pa.memory_map(path) if mapped else pa.OSFile(path, "r")
+                return self._open_local(file, path, memory_map=memory_map)
             if type(self.fs) is MemoryFileSystem:
                 # It hands the same file object, with one cursor, to everyone who opens a path.
                 content = self.fs.cat_file(path)
@@ -78,6 +75,19 @@ class Store:
             raise ConnectorError(
                 f"{path} cannot be opened: {error}", hint="check the connection and the rights to the store"
             ) from error
+
+    def _open_local(self, file: FileInfo | str, path: str, *, memory_map: bool) -> pa.NativeFile:
+        self.refuse_changed(file)
+        # Arrow's files read without the GIL; fsspec's would call back into Python for every read.
+        mapped = memory_map and Path(path).stat().st_size
+        opened = pa.memory_map(path) if mapped else pa.OSFile(path, "r")
+        try:
+            # Again behind the open: another file may have been put in its place since the first look.
+            self.refuse_changed(file)
+        except BaseException:
+            opened.close()
+            raise
+        return opened
 
     def refuse_changed(self, file: FileInfo | str) -> None:
         """Ask the local disk whether a file is still as the index has it; other stores are not asked.

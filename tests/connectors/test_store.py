@@ -119,3 +119,24 @@ def test_stores_that_differ_in_their_patience_alone_are_equal() -> None:
     fs = Asked()
     assert Store(fs, Retry(tries=1)) == Store(fs)
     assert hash(Store(fs, Retry(tries=1))) == hash(Store(fs))
+
+
+@pytest.mark.parametrize(("mapped", "opener"), [(False, "OSFile"), (True, "memory_map")])
+def test_a_file_that_is_put_in_the_place_of_another_while_that_is_opened_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mapped: bool, opener: str
+) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "new").write_bytes(b"newer")
+    info = FileInfo(str(tmp_path / "a"), 3)
+    opened: list[pa.NativeFile] = []
+    open_file = getattr(pa, opener)
+
+    def replaced_first(*given: str) -> pa.NativeFile:
+        (tmp_path / "new").replace(tmp_path / "a")
+        opened.append(open_file(*given))
+        return opened[0]
+
+    monkeypatch.setattr(pa, opener, replaced_first)
+    with pytest.raises(DataError, match="changed since it was indexed: it had 3 bytes and has 5"):
+        Store().open(info, memory_map=mapped)
+    assert opened[0].closed

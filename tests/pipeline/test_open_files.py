@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import json
+import os
 import shutil
 import sys
+import tarfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -96,3 +103,54 @@ def test_a_file_that_is_rewritten_while_it_is_open_is_an_error_and_never_other_r
         # Some epochs may have been read ahead.
         with pytest.raises(DataError, match="has changed since it was indexed"):
             assert all(batch["row"].all() or batch["row"][0] == 0 for _ in range(20) for batch in loader)
+
+
+def _write_jsonl(table: pa.Table, path: str) -> None:
+    Path(path).write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+
+
+def _write_tar(table: pa.Table, path: str) -> None:
+    with tarfile.open(path, "w") as shard:
+        for key, row in enumerate(table["row"].to_pylist()):
+            content = str(row).encode()
+            member = tarfile.TarInfo(f"{key:06}.cls")
+            member.size = len(content)
+            shard.addfile(member, io.BytesIO(content))
+
+
+def _write_feather(table: pa.Table, path: str) -> None:
+    feather.write_feather(table, path, compression="uncompressed")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "write"),
+    [
+        (".parquet", pq.write_table),
+        (".arrow", _write_feather),
+        (".jsonl", _write_jsonl),
+        (".tar", _write_tar),
+    ],
+)
+def test_a_file_that_is_replaced_while_it_is_opened_is_an_error_and_gives_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, write: Callable[..., Any]
+) -> None:
+    write(pa.table({"row": np.arange(800)}), f"{tmp_path}/a{suffix}")
+    write(pa.table({"row": np.arange(800) + 1000}), f"{tmp_path}/new")
+    os.utime(tmp_path / "new", (1, 1))  # it may have the size of the other, and have been written in one tick
+    pipe = flow.read(f"{tmp_path}/a{suffix}")
+    assert pipe.count() == 800
+
+    def replacing(open_file: Callable[..., Any]) -> Callable[..., Any]:
+        def replaced_first(*given: Any) -> Any:
+            if (tmp_path / "new").exists():
+                (tmp_path / "new").replace(tmp_path / f"a{suffix}")
+            return open_file(*given)
+
+        return replaced_first
+
+    for opener in ("OSFile", "memory_map"):
+        monkeypatch.setattr(pa, opener, replacing(getattr(pa, opener)))
+    with pipe.batch(8).loader(output="numpy") as loader:
+        batches = iter(loader)
+        with pytest.raises(DataError, match="has changed since it was indexed"):
+            next(batches)

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.arrow_types import Arrow
+from connectors.arrow_types import Arrow, is_list
 from dataflow.errors import DataError, PlanError
 from dataflow.given import check_flags
 from dataflow.graph.block import Block, Column, as_arrow
@@ -126,7 +127,7 @@ class Cast(Node):
 
     def _cast(self, column: Arrow, name: str, target: pa.DataType) -> Arrow:
         try:
-            return pc.cast(column, target, safe=self.safe)
+            return self._changed(column, target)
         except pa.ArrowException as error:
             # Of more rows the one is not known yet: they are then cast in parts, until it stands alone.
             value = f": {_printed(column)}" if len(column) == 1 else ""
@@ -135,6 +136,17 @@ class Cast(Node):
                 f"({_short(str(error))}).",
                 hint=_hint(column.type, target, safe=self.safe),
             ) from error
+
+    def _changed(self, column: Arrow, target: pa.DataType) -> Arrow:
+        try:
+            return pc.cast(column, target, safe=self.safe)
+        except pa.ArrowException:
+            if not is_list(column.type):
+                raise
+        # The cast of a slice of lists also takes the values of the rows beside it, and those below a null list:
+        # what is wrong may be one of these. A copy has the values of its own rows alone.
+        own = column.take(pa.array(np.arange(len(column))))
+        return pc.cast(own, target, safe=self.safe)
 
 
 def _printed(column: Arrow) -> str:

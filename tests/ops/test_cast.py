@@ -52,3 +52,30 @@ def test_only_the_rows_with_such_values_are_left_out_or_replaced() -> None:
     assert values(pipe, on_error="skip") == [1, 3, 5]
     assert set(values(pipe, on_error="replace")) == {1, 3, 5}
     assert values(flow.from_columns({"x": [1, 300]}).cast({"x": "int8"}, safe=False)) == [1, 44]
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "wrong", "value"),
+    [
+        (pa.array([[1], [300], None]), "list<int8>", 1, "[ 300 ]"),
+        (pa.array([[1], None, [], [2, 300], [3]]), "list<int8>", 3, "[ 2, 300 ]"),
+        (pa.array([[1], [2], [300]], pa.large_list(pa.int64())), "list<int8>", 2, "[ 300 ]"),
+        (pa.array([[1, 2], [3, 300], None], pa.list_(pa.int64(), 2)), "int8[2]", 1, "[ 3, 300 ]"),
+        (pa.array([[[1], []], [[2], [300]], [None]]), "list<list<int8>>", 1, "[ [ 2 ], [ 300 ] ]"),
+        (pa.array([[["a"]], [["7"], None]]), "list<list<int8>>", 0, '[ [ "a" ] ]'),
+    ],
+)  # fmt: skip
+def test_of_lists_the_row_is_the_outermost_one(column: Any, kind: str, wrong: int, value: str) -> None:
+    pipe = flow.from_arrow(pa.table({"x": column, "row": range(len(column))})).cast({"x": kind})
+    with pytest.raises(DataError) as caught:
+        rows(pipe)
+    assert caught.value.row == wrong
+    assert f": {value} (" in caught.value.message
+    left = [row["row"] for row in rows(pipe, on_error="skip")]
+    assert left == [row for row in range(len(column)) if row != wrong]
+
+
+def test_what_lies_below_a_null_list_is_no_value() -> None:
+    hidden = pa.ListArray.from_arrays([0, 1, 2], pa.array([1, 300]), mask=pa.array([False, True]))
+    pipe = flow.from_arrow(pa.table({"x": hidden})).cast({"x": "list<int8>"})
+    assert [row["x"] for row in rows(pipe)] == [[1], None]

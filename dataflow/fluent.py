@@ -12,6 +12,7 @@ from connectors.contract import Json
 from dataflow.execute import ask
 from dataflow.execute.outline import Outline, outline
 from dataflow.given import as_dict, as_whole, check_text
+from dataflow.graph.columns import check_named
 from dataflow.graph.node import Node
 from dataflow.graph.pipeline import PipelineBase
 from dataflow.graph.spec import to_spec
@@ -32,7 +33,7 @@ from dataflow.ops.skip import Skip
 from dataflow.ops.split import Split, split_ranges
 from dataflow.ops.take import Take
 from dataflow.optimize.place import check_place
-from dataflow.options import OnError
+from dataflow.options import MOST_RANKS, OnError
 from dataflow.order.quality import Quality
 from loaders.arguments import Arguments, GivenOptions
 
@@ -70,6 +71,7 @@ class Pipeline(PipelineBase):
 
     def select(self, *columns: str) -> Pipeline:
         """Keep these columns, in this order."""
+        check_named("select", columns)
         return self.then(Select(columns=columns))
 
     def drop(self, *columns: str) -> Pipeline:
@@ -247,7 +249,8 @@ class Pipeline(PipelineBase):
             size = Membership().world().size
         else:
             said = f"world_size={world_size!r} is no number of ranks."
-            size = as_whole(world_size, said, hint="use 1 or more", least=1)
+            hint = f"use a whole number from 1 to {MOST_RANKS:,}"
+            size = as_whole(world_size, said, hint=hint, least=1, below=MOST_RANKS + 1)
         return outline(
             self.node, self.seed_value or 0, size,
             GivenOptions(memory_limit=memory_limit, threads=threads, on_error=on_error).settled(),

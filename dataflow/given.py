@@ -11,6 +11,8 @@ from typing import Any, SupportsIndex
 from dataflow.errors import PlanError
 
 __all__ = [
+    "MOST_ROWS",
+    "as_block_rows",
     "as_dict",
     "as_names",
     "as_path",
@@ -20,6 +22,9 @@ __all__ = [
     "check_flags",
     "check_text",
 ]
+
+# What is worked on at once, a batch or a block, has no more rows: Arrow counts its lists and texts in 32 bits.
+MOST_ROWS = 1 << 31
 
 
 def as_whole(
@@ -35,6 +40,18 @@ def as_whole(
     if number is None or (least is not None and number < least) or (below is not None and number >= below):
         raise PlanError(said, hint=hint)
     return number
+
+
+def as_block_rows(verb: str, value: object) -> int:
+    """The `batch_size` of a function of blocks of rows.
+
+    Raises:
+        PlanError: it is no whole number from 1 to 2**31.
+    """
+    said = f"{verb}(batch_size={value!r}) is no number of rows."
+    return as_whole(
+        value, said, hint=f"give a whole number from 1 to {MOST_ROWS:,}", least=1, below=MOST_ROWS + 1
+    )
 
 
 def _is_truth(value: object) -> bool:

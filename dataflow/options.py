@@ -10,7 +10,10 @@ from typing import Literal, get_args
 from dataflow.errors import PlanError
 from dataflow.given import as_whole, check_choice, check_flags
 
-__all__ = ["ErrorPolicy", "LoaderOptions", "World", "default_memory_limit"]
+__all__ = ["MOST_RANKS", "ErrorPolicy", "LoaderOptions", "World", "default_memory_limit"]
+
+# Each has at least one row of a batch, and `explain` looks at each.
+MOST_RANKS = 1 << 20
 
 OnError = Literal["raise", "skip", "replace"]
 
@@ -27,6 +30,10 @@ class World:
             raise PlanError(
                 f"rank={self.rank} of world_size={self.size} does not exist.",
                 hint="ranks go from 0 to world_size - 1",
+            )
+        if self.size > MOST_RANKS:
+            raise PlanError(
+                f"world_size={self.size} is too large.", hint=f"there may be {MOST_RANKS:,} ranks"
             )
 
 

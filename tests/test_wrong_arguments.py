@@ -223,3 +223,68 @@ def test_a_loaders_methods_refuse_wrong_types_too(wrong: Any) -> None:
             with pytest.raises(PlanError) as caught:
                 call()
             assert caught.value.hint
+
+
+HUGE = 1 << 70
+
+
+@pytest.mark.parametrize(
+    ("call", "said", "hint"),
+    [
+        (lambda: SOURCE.shuffle(1 << 63), "shuffle(window=9223372036854775808) is no window", "up to 1,099,"),
+        (lambda: SOURCE.shuffle("999999999999GB"), "window='999999999999GB' is more than any memory", "'64MB'"),
+        (lambda: SOURCE.repeat(HUGE), "is no number of passes", "from 1 to 1,048,576"),
+        (lambda: SOURCE.repeat(1 << 31), "is no number of passes", "one more epoch"),
+        (lambda: LISTED.pad({"l": HUGE}), "pad: length", "from 1 to 2,147,483,647"),
+        (lambda: SOURCE.batch(1 << 62, remainder="pad"), "from 1 to 2,147,483,648", "batch(32)"),
+        (lambda: SOURCE.batch(global_size=1 << 40, lanes=1 << 20), "batch(global_size=", "batch(32)"),
+        (lambda: SOURCE.batch(global_size=1 << 21, lanes=1 << 21), "batch(lanes=2097152) is no whole number "
+         "from 1 to 1,048,576", "batch(32)"),
+        (lambda: SOURCE.map(identity, batched=True, batch_size=HUGE), "map(batch_size=", "to 2,147,483,648"),
+        (lambda: SOURCE.filter(identity, batched=True, batch_size=HUGE), "filter(batch_size=", "to 2,147,"),
+        (lambda: NUMBERS.outline(world_size=HUGE), "world_size=", "from 1 to 1,048,576"),
+        (lambda: loader(rank=0, world_size=HUGE), "world_size=1180591620717411303424 is too large", "1,048,576 ranks"),
+        (lambda: loader(memory_limit="999999999999GB"), "is more than any memory", "'1GiB'"),
+    ],
+)  # fmt: skip
+def test_a_number_that_is_too_large_is_an_error_on_its_line(
+    call: Callable[[], object], said: str, hint: str
+) -> None:
+    with pytest.raises(PlanError) as caught:
+        call()
+    assert said in caught.value.message
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("call", "said", "hint"),
+    [
+        (lambda: SOURCE.select(), "select() names no column", "select('label', 'text')"),
+        (lambda: SOURCE.drop(), "drop() names no column", "drop('label', 'text')"),
+        (lambda: SOURCE.nulls(), "nulls() names no column", "nulls('label', 'text')"),
+        (lambda: flow.read("a.parquet", columns=[]), "read(columns=[]) names no column", "leave columns= out"),
+        (lambda: flow.read("a.parquet", columns=["y"]), "read(columns=): there is no column 'y'", "'x'"),
+        (lambda: SOURCE.select(["x", "s"]), "select: ['x', 's'] is not a column name", "select('x', 's')"),
+        (lambda: SOURCE.drop(("x",)), "drop: ('x',) is not a column name", "drop('x')"),
+        (lambda: SOURCE.drop({"x": 1}), "is not a column name", "drop('x')"),
+        (lambda: SOURCE.nulls(["x"]), "nulls: ['x'] is not a column name", "nulls('x')"),
+        (lambda: SOURCE.nulls({"x": 0}), "nulls: {'x': 0} is not a column name", "nulls('x', value=0)"),
+        (lambda: SOURCE.filter(("x", ">", 3)), "('x', '>', 3) is one term", "filter([('x', '>', 3)])"),
+        (lambda: SOURCE.shuffle("1000"), "shuffle(window='1000') is a text without a unit",
+         "shuffle(1000) for rows, shuffle('1000B') for bytes"),
+        (lambda: loader(memory_limit="4000000"), "memory_limit='4000000' has no unit", "'4000000B' or 4000000"),
+    ],
+)  # fmt: skip
+def test_a_call_in_another_form_is_an_error_that_shows_the_right_one(
+    call: Callable[[], object], said: str, hint: str
+) -> None:
+    with pytest.raises(PlanError) as caught:
+        call()
+    assert said in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_the_largest_numbers_are_taken() -> None:
+    assert SOURCE.shuffle(1 << 40).batch(2).loader().remaining == 1
+    assert SOURCE.repeat(1 << 20).count() == 3 << 20
+    assert NUMBERS.outline(world_size=1)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import pyarrow as pa
 
 from dataflow.errors import PlanError, near
 
-__all__ = ["RESERVED", "check_columns", "check_new_names"]
+__all__ = ["RESERVED", "check_columns", "check_named", "check_new_names"]
 
 # The columns that loaders add to batches.
 RESERVED: Final = frozenset({"__id__", "__valid__", "__replaced_by__"})
@@ -31,6 +31,23 @@ def check_columns(operator: str, names: Iterable[str], schema: pa.Schema | None)
         if schema is not None and name not in schema.names:
             raise PlanError(
                 f"{operator}: there is no column {name!r}.", hint=near(name, schema.names, what="column")
+            )
+
+
+def check_named(verb: str, names: Sequence[object]) -> None:
+    """A verb that takes `*columns` is given at least one, and each by itself.
+
+    Raises:
+        PlanError: there is none, or one is a list of names or the like.
+    """
+    if not names:
+        raise PlanError(f"{verb}() names no column.", hint=f"name one or more, as {verb}('label', 'text')")
+    for name in names:
+        if not isinstance(name, str) and isinstance(name, Iterable):
+            each = ", ".join(map(repr, name)) if isinstance(name, list | tuple | dict | set) else "*names"
+            raise PlanError(
+                f"{verb}: {name!r} is not a column name.",
+                hint=f"give the names one by one, as {verb}({each or '*names'})",
             )
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dataflow.errors import PlanError
 from dataflow.graph.block import Block
-from dataflow.graph.columns import check_columns
+from dataflow.graph.columns import check_columns, check_named
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
@@ -25,6 +25,7 @@ class Drop(Node):
     columns: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        check_named("drop", self.columns)
         check_columns("drop", self.columns, None)
 
     @property

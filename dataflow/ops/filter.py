@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from connectors.contract import Json
 from dataflow.errors import PlanError, StageError, near
-from dataflow.given import as_whole, check_flags
+from dataflow.given import as_block_rows, check_flags
 from dataflow.graph.block import BadSample, Block
 from dataflow.graph.calls import call_rows, columns_view, first_id, function_name
 from dataflow.graph.draw import Draw
@@ -50,6 +50,10 @@ def expression_of(condition: Condition) -> pc.Expression | None:
     try:
         if not isinstance(condition, Sequence):
             raise TypeError("terms are a list")
+        if not isinstance(condition, str) and isinstance(condition[0], str):
+            raise PlanError(
+                f"filter: {condition!r} is one term.", hint=f"put it in a list: filter([{condition!r}])"
+            )
         groups: Sequence[Any] = [condition] if isinstance(condition[0][0], str) else condition
         whole: pc.Expression | None = None
         for group in groups:
@@ -161,10 +165,7 @@ class Filter(SelectingNode):
         by_function = expression_of(self.condition) is None
         if not by_function and self.batched:
             raise PlanError("filter(batched=True) is for functions.", hint="leave it out")
-        said = f"filter(batch_size={self.batch_size!r}) is no number of rows."
-        object.__setattr__(
-            self, "batch_size", as_whole(self.batch_size, said, hint="give 1 or more", least=1)
-        )
+        object.__setattr__(self, "batch_size", as_block_rows("filter", self.batch_size))
         if isinstance(self.condition, pc.Expression):
             _refuse_null(self.condition)
         elif not by_function:

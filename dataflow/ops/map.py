@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from connectors.contract import Json
 from dataflow.errors import StageError
-from dataflow.given import as_whole, check_flags
+from dataflow.given import as_block_rows, check_flags
 from dataflow.graph.block import BadSample, Block, Column, as_arrow
 from dataflow.graph.calls import bad_row, call_rows, columns_view, fail
 from dataflow.graph.draw import Draw
@@ -45,10 +45,7 @@ class Map(FunctionStep):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_flags("map", batched=self.batched, add=self.add)
-        said = f"map(batch_size={self.batch_size!r}) is no number of rows."
-        object.__setattr__(
-            self, "batch_size", as_whole(self.batch_size, said, hint="give 1 or more", least=1)
-        )
+        object.__setattr__(self, "batch_size", as_block_rows("map", self.batch_size))
 
     @property
     def traits(self) -> Traits:

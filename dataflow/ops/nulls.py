@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from connectors.tensors import shape_of
 from dataflow.errors import PlanError
 from dataflow.given import check_flags
 from dataflow.graph.block import Block, Column, as_arrow
-from dataflow.graph.columns import check_columns, check_new_names
+from dataflow.graph.columns import check_columns, check_named, check_new_names
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
@@ -38,6 +38,14 @@ class Nulls(Node):
 
     def __post_init__(self) -> None:
         check_flags("nulls", mask=self.mask)
+        for name in self.columns:
+            if isinstance(name, Mapping) and name:
+                (column, value), *_ = name.items()
+                raise PlanError(
+                    f"nulls: {name!r} is not a column name.",
+                    hint=f"give name and value apart, as nulls({column!r}, value={value!r})",
+                )
+        check_named("nulls", self.columns)
         check_columns("nulls", self.columns, None)
 
     @property

@@ -22,6 +22,9 @@ from dataflow.wording import counted
 
 __all__ = ["Pad"]
 
+# That is how long Arrow's lists of one size can be.
+MOST_VALUES = (1 << 31) - 1
+
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
 
@@ -50,8 +53,9 @@ class Pad(Node):
             name: as_whole(
                 length,
                 f"pad: length {length!r} for column {name!r}.",
-                hint="give a whole number over 0",
+                hint=f"give a whole number from 1 to {MOST_VALUES:,}",
                 least=1,
+                below=MOST_VALUES + 1,
             )
             for name, length in self.lengths.items()
         }

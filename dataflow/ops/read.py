@@ -214,8 +214,23 @@ class Read(Node):
 def rows_of(
     source: Source, *, columns: tuple[str, ...] | None = None, condition: Condition | None = None
 ) -> Node:
-    """The rows of a source for which a condition holds, and these of their columns; None for all."""
+    """The rows of a source for which a condition holds, and these of their columns; None for all.
+
+    Raises:
+        PlanError: no column is named.
+    """
     made: Node = Read(data=source, chosen=columns is not None and RESERVED.isdisjoint(columns))
     if condition is not None:
         made = Filter(inputs=(made,), condition=condition)
-    return made if columns is None else Select(inputs=(made,), columns=columns)
+    return made if columns is None else _chosen(columns).over(made)
+
+
+def _chosen(columns: tuple[str, ...]) -> Select:
+    """The step that keeps the `columns=` of `read`.
+
+    Raises:
+        PlanError: there is none.
+    """
+    if not columns:
+        raise PlanError("read(columns=[]) names no column.", hint="leave columns= out to read all of them")
+    return Select(columns=columns, asked_by="read(columns=)")

@@ -14,6 +14,9 @@ from dataflow.order.stream import Stream
 
 __all__ = ["Repeat"]
 
+# What is worked out for an epoch grows with its passes.
+MOST_PASSES = 1 << 20
+
 
 @register("repeat")
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,8 +29,9 @@ class Repeat(Node):
         passes = as_whole(
             self.passes,
             f"repeat({self.passes!r}) is no number of passes.",
-            hint="give a whole number from 1 up",
+            hint=f"give a whole number from 1 to {MOST_PASSES:,}; each `for` over a loader is one more epoch",
             least=1,
+            below=MOST_PASSES + 1,
         )
         object.__setattr__(self, "passes", passes)
 

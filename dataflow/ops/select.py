@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
 from dataflow.graph.block import Block
-from dataflow.graph.columns import check_columns
+from dataflow.graph.columns import check_columns, check_named
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
@@ -19,12 +20,21 @@ __all__ = ["Select"]
 @register("select")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Select(Node):
-    """Keep `columns`, in that order."""
+    """Keep `columns`, in that order. `asked_by` is what named them, for errors.
+
+    None at all are kept only where a rule has found that none is wanted.
+    """
 
     columns: tuple[str, ...]
+    asked_by: str = field(default="select", repr=False)
 
     def __post_init__(self) -> None:
-        check_columns("select", self.columns, None)
+        check_columns(self.asked_by, self.columns, None)
+
+    @classmethod
+    def from_arguments(cls, inputs: tuple[Node, ...], values: Mapping[str, Any]) -> Node:
+        check_named("select", values["columns"])
+        return cls(inputs=inputs, **values)
 
     @property
     def traits(self) -> Traits:
@@ -37,7 +47,7 @@ class Select(Node):
         )
 
     def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
-        check_columns("select", self.columns, schemas[0])
+        check_columns(self.asked_by, self.columns, schemas[0])
         return None if schemas[0] is None else pa.schema([schemas[0].field(name) for name in self.columns])
 
     def needs(self, wanted: frozenset[str] | None) -> tuple[frozenset[str] | None, ...]:
@@ -50,5 +60,5 @@ class Select(Node):
         return self.over(*below.inputs) if below.kind == self.kind else None
 
     def apply(self, block: Block, draw: Draw) -> Block:
-        check_columns("select", self.columns, pa.schema([(name, pa.null()) for name in block.columns]))
+        check_columns(self.asked_by, self.columns, pa.schema([(name, pa.null()) for name in block.columns]))
         return block.with_columns({name: block.columns[name] for name in self.columns}, owned=block.owned)

@@ -24,6 +24,9 @@ from dataflow.order.stream import Stream
 
 __all__ = ["OutputShuffle", "Shuffle", "output_order"]
 
+# Sample ids have room for so many rows of a source.
+MOST_ROWS = 1 << 40
+
 
 @register("shuffle")
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,13 +41,18 @@ class Shuffle(Node):
 
     def __post_init__(self) -> None:
         if isinstance(self.window, str):
+            if self.window.strip().isdecimal():
+                number = self.window.strip()
+                raise PlanError(
+                    f"shuffle(window={self.window!r}) is a text without a unit.",
+                    hint=f"use shuffle({number}) for rows, shuffle('{number}B') for bytes",
+                )
             if self.window != "full":
                 parse_bytes(self.window, "window")
         else:
             said = f"shuffle(window={self.window!r}) is no window."
-            rows = as_whole(
-                self.window, said, hint="use rows, as 10_000, bytes, as '64MB', or 'full'", least=1
-            )
+            hint = f"use rows (up to {MOST_ROWS:,}), as 10_000, bytes, as '64MB', or 'full'"
+            rows = as_whole(self.window, said, hint=hint, least=1, below=MOST_ROWS + 1)
             object.__setattr__(self, "window", rows)
 
     @property

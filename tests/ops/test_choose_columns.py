@@ -57,7 +57,7 @@ def test_names_may_change_places_wherever_the_columns_come_from_and_whichever_ar
         (lambda pipe: pipe.drop("image", "label", "name"), "leaves no column", "at least one"),
         (lambda pipe: pipe.cast({"label": "int65"}), "int65", "int64"),
         (lambda pipe: pipe.pad({"label": 3}), "label", ""),
-        (lambda pipe: pipe.pad({"label": 0}), "length 0", "over 0"),
+        (lambda pipe: pipe.pad({"label": 0}), "length 0", "from 1 to"),
     ],
 )
 def test_wrong_columns_fail_when_written(step: Any, named: str, hint: str) -> None:

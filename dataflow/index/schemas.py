@@ -15,6 +15,9 @@ __all__ = ["bare", "unify"]
 
 Field: TypeAlias = "pa.Field[Any]"
 
+# How many binary digits a whole number may have, so that a float has it exactly.
+_EXACT_DIGITS = ((pa.float16(), 11), (pa.float32(), 24), (pa.float64(), 53))
+
 
 def bare(schema: pa.Schema) -> pa.Schema:
     """The schema without metadata: what a writer noted about one file says nothing about the others."""
@@ -25,8 +28,8 @@ def unify(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
     """The smallest schema that the rows of every `(file, schema)` fit without loss, columns by appearance.
 
     Null becomes any type, integers and floats become wider ones of their kind, strings and binaries large,
-    units finer; lists and structs by their members. A column that a file lacks is nullable. Integers never
-    become floats: above 2**53 that would change values.
+    units finer; lists and structs by their members. A column that a file lacks is nullable. Beside floats, integers
+    become floats; an integer of 64 bits that double has not exactly, as 2**53 + 1, is an error when it is read.
 
     Raises:
         DataError: two files have a column of types that do not fit; names both files and the column.
@@ -57,7 +60,8 @@ def _clash(column: str, file: str, kind: Kind, other: str, other_kind: Kind) -> 
     return DataError(
         f"column {column!r} is {other_kind} here, but {kind} in {file}.",
         file=other,
-        hint=f"write {column!r} with one type, or read the files as two sources and cast one of them",
+        hint=f"write {column!r} with one type, or read the files as two sources and cast one of them; of JSON Lines, "
+        "format=Jsonl(schema=...) can say the type",
     )
 
 
@@ -108,7 +112,8 @@ def _join_lists(a: Kind, b: Kind) -> Kind | None:
 
 def _join_leaves(a: Kind, b: Kind) -> Kind | None:
     if _is_number(a) and _is_number(b) and _family(a) != _family(b):
-        return _join_signs(a, b)
+        floats = pt.is_floating(a) or pt.is_floating(b)
+        return _join_float(a, b) if floats else _join_signs(a, b)
     if pt.is_decimal(a) != pt.is_decimal(b):
         return None
     try:
@@ -118,9 +123,15 @@ def _join_leaves(a: Kind, b: Kind) -> Kind | None:
         return None
 
 
+def _join_float(a: Kind, b: Kind) -> Kind:
+    """The smallest float, at least the one of the two, that has every integer of the other, or else double."""
+    real, whole = (a, b) if pt.is_floating(a) else (b, a)
+    digits = whole.bit_width - pt.is_signed_integer(whole)
+    wide = next((kind for kind, most in _EXACT_DIGITS if digits <= most), pa.float64())
+    return real if real.bit_width >= wide.bit_width else wide
+
+
 def _join_signs(a: Kind, b: Kind) -> Kind | None:
-    if pt.is_floating(a) or pt.is_floating(b):
-        return None
     signed, unsigned = (a, b) if pt.is_signed_integer(a) else (b, a)
     wider = {8: pa.int16(), 16: pa.int32(), 32: pa.int64()}.get(unsigned.bit_width)
     if wider is None:

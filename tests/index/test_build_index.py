@@ -73,12 +73,13 @@ def test_columns_of_all_files_are_unified_and_those_that_one_lacks_are_nullable(
 
 def test_columns_that_do_not_fit_are_an_error_that_names_both_files(tmp_path: Path) -> None:
     write_lines(tmp_path / "a.lines", [{"x": 1}])
-    write_lines(tmp_path / "b.lines", [{"x": 1.5}], {"x": "float64"})
+    write_lines(tmp_path / "b.lines", [{"x": "s"}], {"x": "string"})
     with pytest.raises(
-        DataError, match=r"b\.lines: column 'x' is double here, but int64 in a\.lines"
+        DataError, match=r"b\.lines: column 'x' is string here, but int64 in a\.lines"
     ) as caught:
         build_index(Lines(), listed(tmp_path))
     assert "one type" in caught.value.hint
+    assert "format=Jsonl(schema=...)" in caught.value.hint
 
 
 def test_meta_of_files_is_joined_and_a_clash_is_an_error(tmp_path: Path) -> None:

@@ -32,6 +32,15 @@ FITTING: list[tuple[Any, Any, Any]] = [
     (pa.uint8(), pa.int64(), pa.int64()),
     (pa.float32(), pa.float64(), pa.float64()),
     (pa.float16(), pa.float32(), pa.float32()),
+    (pa.int64(), pa.float64(), pa.float64()),
+    (pa.uint64(), pa.float32(), pa.float64()),
+    (pa.int32(), pa.float64(), pa.float64()),
+    (pa.int32(), pa.float32(), pa.float64()),
+    (pa.int16(), pa.float32(), pa.float32()),
+    (pa.int16(), pa.float16(), pa.float32()),
+    (pa.int8(), pa.float16(), pa.float16()),
+    (pa.list_(pa.int64()), pa.list_(pa.float64()), pa.list_(pa.float64())),
+    (struct(a=pa.int64()), struct(a=pa.float64()), struct(a=pa.float64())),
     (pa.string(), pa.large_string(), pa.large_string()),
     (pa.binary(), pa.large_binary(), pa.large_binary()),
     (pa.dictionary(pa.int8(), pa.string()), pa.string(), pa.string()),
@@ -49,15 +58,11 @@ FITTING: list[tuple[Any, Any, Any]] = [
 ]
 
 CLASHING: list[tuple[Any, Any]] = [
-    (pa.int64(), pa.float64()),
-    (pa.int8(), pa.float64()),
     (pa.uint64(), pa.int8()),
     (pa.int64(), pa.string()),
     (pa.bool_(), pa.int8()),
     (pa.string(), pa.list_(pa.string())),
     (pa.list_(pa.int8(), 3), pa.list_(pa.int8(), 4)),
-    (pa.list_(pa.int64()), pa.list_(pa.float64())),
-    (struct(a=pa.int64()), struct(a=pa.float64())),
     (pa.decimal128(10, 2), pa.int64()),
     (pa.dictionary(pa.int8(), pa.string()), pa.int64()),
 ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from delivered import arrow, numpy, parquet, torch_of
@@ -234,3 +235,24 @@ def test_cast_refuses_to_lose_and_cuts_when_told(tmp_path: Path) -> None:
         pipe.cast({"x": "flot32"})
     with pytest.raises(PlanError, match="no column 'z'"):
         pipe.cast({"z": "int8"}).schema  # noqa: B018
+
+
+@pytest.mark.parametrize("first", [[1, 2], [0.5, None]])
+def test_whole_numbers_of_one_file_are_the_floats_of_another(tmp_path: Path, first: list[Any]) -> None:
+    parts = [first, [0.5, None] if first == [1, 2] else [1, 2]]
+    for number, values in enumerate(parts):
+        pq.write_table(pa.table({"x": values}), tmp_path / f"{number}.parquet")
+    pipe = flow.read(tmp_path)
+    assert pipe.schema == pa.schema({"x": pa.float64()})
+    with pipe.batch(4, lanes=1).loader(output="arrow") as loader:
+        assert next(iter(loader))["x"].to_pylist() == [*parts[0], *parts[1]]
+
+
+def test_a_whole_number_that_no_float_has_is_an_error_that_names_file_and_number(tmp_path: Path) -> None:
+    for number, values in enumerate(([1, 2**53 + 1], [0.5])):
+        pq.write_table(pa.table({"x": values}), tmp_path / f"{number}.parquet")
+    with (
+        flow.read(tmp_path).batch(3).loader(output="numpy") as loader,
+        pytest.raises(DataError, match=r"0\.parquet: column 'x' is int64, .* double: .*9007199254740993"),
+    ):
+        next(iter(loader))

@@ -32,7 +32,8 @@ class Folder:
 
     Columns: `path` (string, relative to the root), `bytes` (large_binary, the content as it is, also where it
     is empty) and, for class folders, `label` (int64): the place of the file's first folder below the root in
-    the class names, which the index keeps as ``meta["classes"]``.
+    the class names, which the index keeps as ``meta["classes"]``; where there are none, ``meta["no_classes"]`` says
+    why.
 
     A file that is gone, or may not be read, is a bad row.
 
@@ -91,9 +92,14 @@ class Folder:
         paths = [_below(root, files[number].path) for number in taken]
         columns: list[pa.Field[Any]] = [pa.field("path", pa.string()), pa.field("bytes", pa.large_binary())]
         meta: dict[str, Json] = {"root": root}
+        remarks: tuple[str, ...] = ()
         if self._labelled(paths):
             columns.append(pa.field("label", pa.int64()))
             meta["classes"] = self._name_classes(paths)
+        else:
+            odd = _odd_one(paths) if self.label == "auto" else ""
+            meta["no_classes"] = odd or "the files do not lie in a folder of their class, as cat/1.jpg does."
+            remarks = (f"no column 'label', because {odd}",) if odd else ()
         slices = np.array(_slices(taken, files), dtype=np.int64).reshape(-1, 3)
         return Scan(
             schema=pa.schema(columns),
@@ -102,6 +108,7 @@ class Folder:
             length=slices[:, 1].copy(),
             rows=slices[:, 2].copy(),
             meta=meta,
+            remarks=remarks,
         )
 
     def read(
@@ -145,6 +152,22 @@ class Folder:
                 hint=near(name, self.classes, what="class"),
             )
         return list(self.classes or sorted(found))
+
+
+def _odd_one(paths: Sequence[str]) -> str:
+    """Which file keeps all the others from having a label, and what to do about it; empty where none lie in classes."""
+    depths = [path.count("/") for path in paths]
+    if 1 not in depths:
+        return ""
+    for path, depth in zip(paths, depths, strict=True):
+        if depth == 0:
+            return f"{path} lies in no class folder: move it away, or read a pattern that leaves it out, as 'images/*/*'."
+        if depth > 1:
+            return (
+                f"{path} lies deeper than in a class folder: format=Folder(label=True) counts it to its first folder, "
+                "and root= says below which folder the classes lie."
+            )
+    return ""
 
 
 def _chunk(opened: Opened, files: Sequence[FileInfo], schema: pa.Schema) -> Chunk:

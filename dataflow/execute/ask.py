@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,6 +15,7 @@ from dataflow.given import as_whole
 from dataflow.graph.block import Block
 from dataflow.graph.node import Node, distinct_sources, split_at_batch, walk
 from dataflow.graph.rows import Row, listed
+from dataflow.index.index import Index
 from dataflow.order.epoch import EpochOrder
 from dataflow.order.quality import Quality, shuffle_quality
 from dataflow.order.windows import Window
@@ -55,19 +58,32 @@ def counted(node: Node) -> Node:
     return made.counted_before() if made.traits.filters and not made.traits.selects else made
 
 
+def _no_classes(indexes: Sequence[Index]) -> PlanError:
+    for index in indexes:
+        reason = index.meta.get("no_classes")
+        if reason is not None:
+            return PlanError(
+                f"there are no class names: {reason}",
+                hint="images in folders/of/their/class/name.jpg have classes, and a column `label`",
+            )
+    formats = ", ".join(sorted({index.connector.name for index in indexes}))
+    return PlanError(
+        f"there are no class names: the data has none in the format {formats}.",
+        hint="keep the names beside the labels, in a list of your own",
+    )
+
+
 def classes(node: Node) -> tuple[str, ...]:
     """The class names in the order of their labels, as the sources' indexes have them.
 
     Raises:
         PlanError: no source has any, or they differ.
     """
-    metas = [source.index.meta.get("classes") for source in distinct_sources(node)]
+    indexes = [source.index for source in distinct_sources(node)]
+    metas = [index.meta.get("classes") for index in indexes]
     found = {tuple(map(str, names)) for names in metas if isinstance(names, list)}
     if not found:
-        raise PlanError(
-            "the files that are read lie in no class folders.",
-            hint="images in folders/of/their/class/name.jpg have classes, and a column `label`",
-        )
+        raise _no_classes(indexes)
     if len(found) > 1:
         one, other = sorted(found)[:2]
         raise PlanError(

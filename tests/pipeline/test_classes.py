@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dataflow as flow
 from connectors.folder import Folder
 from dataflow.errors import PlanError
+from dataflow.index.describe import describe
 
 
 def write(folder: Path, *names: str) -> Path:
@@ -32,7 +35,7 @@ def test_steps_batches_and_joins_of_the_same_classes_keep_them(tmp_path: Path) -
 
 
 def test_without_class_folders_there_are_none(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match="no class folders") as caught:
+    with pytest.raises(PlanError, match="do not lie in a folder of their class") as caught:
         flow.read(write(tmp_path, "1.jpg", "2.jpg")).classes  # noqa: B018 - what is asked
     assert "label" in caught.value.hint
 
@@ -47,3 +50,38 @@ def test_sources_with_other_classes_are_an_error_that_says_how_they_agree(tmp_pa
     every = Folder(classes=("cat", "cow", "dog"))
     read = [flow.read(tmp_path / name, format=every) for name in ("one", "two")]
     assert flow.concat(*read).classes == ("cat", "cow", "dog")
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        ("stray.jpg", "stray.jpg lies in no class folder: move it away"),
+        ("cat/old/3.jpg", "cat/old/3.jpg lies deeper than in a class folder: format=Folder(label=True)"),
+    ],
+)
+def test_a_file_that_keeps_all_others_from_having_a_label_is_named(
+    tmp_path: Path, odd: str, said: str
+) -> None:
+    pipe = flow.read(write(tmp_path, "cat/1.jpg", "dog/1.jpg", odd))
+    with pytest.raises(PlanError) as caught:
+        pipe.classes  # noqa: B018 - what is asked
+    assert said in caught.value.message
+    assert pipe.node.source is not None
+    (problem,) = describe(pipe.node.source.index)["problems"]
+    assert "3 files, as cat/1.jpg, have no column 'label', because" in str(problem)
+    assert said in str(problem)
+
+
+def test_what_the_problem_says_gives_the_labels_back(tmp_path: Path) -> None:
+    write(tmp_path, "cat/1.jpg", "dog/1.jpg", "stray.jpg")
+    assert flow.read(f"{tmp_path}/*/*").classes == ("cat", "dog")
+    (tmp_path / "stray.jpg").unlink()
+    deeper = flow.read(write(tmp_path, "cat/old/2.jpg"), format=Folder(label=True))
+    assert (deeper.classes, deeper.count()) == (("cat", "dog"), 3)
+
+
+def test_of_tables_nothing_is_said_of_folders(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"label": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(PlanError, match="the data has none in the format parquet") as caught:
+        flow.read(tmp_path).classes  # noqa: B018 - what is asked
+    assert "folder" not in caught.value.message + caught.value.hint

@@ -43,4 +43,8 @@ def _damaged(path: str, what: str, error: Exception) -> DataError:
 
 def changed(path: str, what: str) -> DataError:
     """The error of a file that is not as it was indexed; `what` shows it, as "it had 5 bytes and has 7"."""
-    return DataError(f"it has changed since it was indexed: {what}.", file=path, hint="index it again")
+    return DataError(
+        f"it has changed since it was indexed: {what}.",
+        file=path,
+        hint="begin anew with flow.read(...), which looks at the files as they are now",
+    )

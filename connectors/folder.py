@@ -161,7 +161,10 @@ def _odd_one(paths: Sequence[str]) -> str:
         return ""
     for path, depth in zip(paths, depths, strict=True):
         if depth == 0:
-            return f"{path} lies in no class folder: move it away, or read a pattern that leaves it out, as 'images/*/*'."
+            return (
+                f"{path} lies in no class folder: move it away, or read a pattern that leaves it out, as "
+                "'images/*/*'."
+            )
         if depth > 1:
             return (
                 f"{path} lies deeper than in a class folder: format=Folder(label=True) counts it to its first folder, "

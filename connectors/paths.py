@@ -72,16 +72,18 @@ def resolve(url: Url | Sequence[Url], storage_options: Mapping[str, Json] | None
     return Listing(Store(fs), _common({each.root for each in found}), tuple(files), named)
 
 
-def refuse_missing(url: Url | Sequence[Url]) -> None:
+def refuse_missing(url: Url | Sequence[Url]) -> list[str]:
     """Raise as `resolve` where a local URL stands for no file; other stores are not asked, for that takes time.
 
-    Of a folder and of each pattern the first file is looked for, and none is opened.
+    Of a folder and of each pattern the first file is looked for, and none is opened. Gives the local files that are
+    named as they are.
 
     Raises:
         PlanError: the argument is empty, or a scheme is unknown.
         ConnectorError: nothing is found, with the near matches.
     """
     tree = LocalTree()
+    named = []
     for one in [os.fspath(each) for each in _listed(url)]:
         scheme = _scheme(one)
         if scheme not in ("", "file", "local"):
@@ -94,6 +96,9 @@ def refuse_missing(url: Url | Sequence[Url]) -> None:
         if kind is None:
             for _ in _matched(tree, *_literal_part(tree, plain)):
                 pass  # that there is a first one is enough
+        if kind == "file":
+            named.append(plain)
+    return named
 
 
 def _listed(url: Url | Sequence[Url]) -> list[Url]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from connectors.contract import Connector, FileInfo
 from dataflow.errors import MissingExtraError, PlanError, near
 
-__all__ = ["BUILT_IN", "GROUP", "Format", "check_format", "choose", "names"]
+__all__ = ["BUILT_IN", "GROUP", "Format", "check_format", "check_suffixes", "choose", "names"]
 
 GROUP = "dataflow.connectors"
 # Of more suffixes that no format has the first are shown.
@@ -75,7 +75,26 @@ def choose(
     check_format(format)
     if isinstance(format, str):
         return _by_name(format)
-    return _by_suffix(files, named) if format is None else format
+    return _by_name(_format_of(files, named)) if format is None else format
+
+
+def check_suffixes(paths: Sequence[str]) -> None:
+    """These files, asked for by name, are of one format that their suffixes tell.
+
+    Raises:
+        PlanError: they are not.
+    """
+    if paths:
+        _format_of([FileInfo(path, 0) for path in paths], paths)
+
+
+def _known_suffixes(*, packages: bool = False) -> dict[str, str]:
+    """The format of each suffix; those of `packages` only where they are asked for: loading them takes time."""
+    known = {suffix: name for name, format in BUILT_IN.items() for suffix in format.suffixes}
+    for entry in entry_points(group=GROUP) if packages else ():
+        if entry.name not in BUILT_IN:
+            known |= dict.fromkeys(_from_package(entry).suffixes, entry.name)
+    return known
 
 
 def names() -> list[str]:
@@ -91,14 +110,12 @@ def _by_name(name: str) -> Connector:
     return _from_package(next(iter(entry_points(group=GROUP, name=name))))
 
 
-def _by_suffix(files: Sequence[FileInfo], named: Collection[str]) -> Connector:
-    by_suffix = {suffix: name for name, format in BUILT_IN.items() for suffix in format.suffixes}
+def _format_of(files: Sequence[FileInfo], named: Collection[str]) -> str:
+    """The name of the format that the suffixes of the files tell."""
+    by_suffix = _known_suffixes()
     found, strange = _count(files, by_suffix)
     if strange:
-        # Only now: loading the connectors of every package takes time.
-        for entry in entry_points(group=GROUP):
-            if entry.name not in BUILT_IN:
-                by_suffix |= dict.fromkeys(_from_package(entry).suffixes, entry.name)
+        by_suffix = _known_suffixes(packages=True)
         found, strange = _count(files, by_suffix)
     if not found and not strange:
         raise PlanError("there is no file to tell the format from.", hint="give format=")
@@ -113,7 +130,7 @@ def _by_suffix(files: Sequence[FileInfo], named: Collection[str]) -> Connector:
             hint="read those of one format by a pattern as *.parquet, or say with format= what all of them are: "
             + ", ".join(names()),
         )
-    return _by_name(next(iter(found)))
+    return next(iter(found))
 
 
 def _unknown(paths: Sequence[str]) -> str:

@@ -36,6 +36,7 @@ from dataflow.optimize.place import check_place
 from dataflow.options import MOST_RANKS, OnError
 from dataflow.order.quality import Quality
 from loaders.arguments import Arguments, GivenOptions
+from loaders.foreign_names import refuse_unknown
 
 if TYPE_CHECKING:
     from loaders.plain import NumpyBatch
@@ -174,11 +175,12 @@ class Pipeline(PipelineBase):
 
     # ---- order
 
-    def shuffle(self, window: int | str = "64MB") -> Pipeline:
+    def shuffle(self, window: int | str = "64MB", **unknown: Never) -> Pipeline:
         """Another order in every epoch: fragments are permuted, then rows in windows of bytes or rows.
 
         "full" permutes single rows, for sources that read them cheaply.
         """
+        refuse_unknown(unknown, self.shuffle)
         return self.then(Shuffle(window=window))
 
     def repeat(self, passes: int) -> Pipeline:
@@ -187,9 +189,10 @@ class Pipeline(PipelineBase):
 
     def batch(
         self, size: int | None = None, *, global_size: int | None = None, lanes: int | None = None,
-        remainder: Literal["drop", "pad", "keep"] = "drop",
+        remainder: Literal["drop", "pad", "keep"] = "drop", **unknown: Never,
     ) -> Pipeline:  # fmt: skip
         """Batches of `size` rows a rank, or of `global_size` rows over all ranks."""
+        refuse_unknown(unknown, self.batch)
         return self.then(Batch(size=size, global_size=global_size, lanes=lanes, remainder=remainder))
 
     # ---- asking
@@ -316,7 +319,6 @@ class Pipeline(PipelineBase):
         Raises:
             PlanError: an argument is wrong or unknown, or the pipeline cannot be delivered as it is.
         """
-        from loaders.foreign_names import refuse_unknown
         from loaders.make import make_loader
         from loaders.membership import Membership
         from loaders.output import Output

@@ -1,4 +1,4 @@
-"""Arguments of torch's DataLoader that people bring along, and what does the same here.
+"""Arguments of torch's DataLoader, and others, that people bring along, and what does the same here.
 
 Source: https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader
 """
@@ -35,18 +35,33 @@ _SAME_HERE: Final = {
 }
 
 
+# Of arguments that the verbs themselves are given by the names of torch and others.
+_SAME_IN_VERBS: Final = {
+    ("batch", "batch_size"): "it is the first argument: batch(32)",
+    ("batch", "drop_last"): "use remainder='drop' (the default), 'keep' or 'pad'",
+    ("batch", "drop_remainder"): "use remainder='drop' (the default), 'keep' or 'pad'",
+    ("shuffle", "buffer_size"): "it is window=, in rows or bytes: shuffle(10_000), shuffle('64MB')",
+    ("shuffle", "seed"): "call .seed(n) on the pipeline",
+    ("shuffle", "generator"): "call .seed(n) on the pipeline",
+}
+
+
 def same_here(name: str) -> str:
     """What does the same as DataLoader's argument of that name; empty where it has none."""
     return _SAME_HERE.get(name, "")
 
 
 def refuse_unknown(given: Iterable[str], function: Callable[..., object]) -> None:
-    """Refuse keyword arguments that a loader's function has not.
+    """Refuse keyword arguments that a verb of the pipeline, or its loader, has not.
 
     Raises:
         PlanError: there is one; says what it is called here, or names the near matches.
     """
-    known = [each.name for each in signature(function).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    verb = function.__name__
+    parameters = signature(function).parameters.values()
+    known = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
     for name in given:
-        hint = same_here(name) or near(name, known, what="argument")
-        raise PlanError(f"loader() has no argument {name!r}.", hint=hint)
+        same = same_here(name) if verb == "loader" else _SAME_IN_VERBS.get((verb, name))
+        raise PlanError(
+            f"{verb}() has no argument {name!r}.", hint=same or near(name, known, what="argument")
+        )

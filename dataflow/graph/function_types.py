@@ -97,7 +97,11 @@ def infer_type(values: Sequence[object], name: str, operator: str) -> Arrow:
         return pa.array(present).type
     except Exception as error:
         # What is returned is the user's, and may fail in any way when it is looked at.
+        hint = f"give the type: schema={{'{name}': ...}}, or return arrays of one shape"
+        if any(
+            hasattr(value, "__array_interface__") and not isinstance(value, np.ndarray) for value in values
+        ):
+            hint = f"return the pixels, as {{'{name}': np.asarray(image)}}"
         raise PlanError(
-            f"{operator}: the values returned for {name!r} have no common type: {error}",
-            hint=f"give the type: schema={{'{name}': ...}}, or return arrays of one shape",
+            f"{operator}: the values returned for {name!r} have no common type: {error}", hint=hint
         ) from error

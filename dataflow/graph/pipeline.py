@@ -33,9 +33,10 @@ class PipelineBase:
             )
         step = node.over(self.node)
         if makes_batches(self.node) and not step.traits.after_batch:
-            raise PlanError(
-                f"{step.label()} stands behind batch.", hint=f"call .{step.kind}(...) before .batch(...)"
-            )
+            hint = f"call .{step.kind}(...) before .batch(...)"
+            if step.traits.batches:
+                hint = "leave one of the two out: a pipeline has one size of batches"
+            raise PlanError(f"{step.label()} stands behind batch.", hint=hint)
         made = replace(self, node=step)
         made.schema  # noqa: B018 - wrong columns fail here, on the line that has them
         return made

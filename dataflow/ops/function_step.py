@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import Self
 
 import numpy as np
@@ -45,10 +46,26 @@ class FunctionStep(Node):
             )
         check_flags(self.kind, rng=self.rng)
         check_text(self.kind, "key", self.draws)
+        self._check_parameters()
         # Types by name and a schema of the same types are one thing, in specs and in explain().
         object.__setattr__(self, "schema_", _schema(self.schema_))
         if self.declared is not None:
             check_new_names(self.kind, self.declared.names)
+
+    def _check_parameters(self) -> None:
+        given = ("row", "rng") if self.rng else ("row",)
+        try:
+            parameters = signature(self.function)
+        except (TypeError, ValueError):
+            return  # of what is written in C it is not always known
+        try:
+            parameters.bind(*given)
+        except TypeError as error:
+            other = "or leave rng=True out" if self.rng else "and give rng=True where it draws"
+            raise PlanError(
+                f"{self.title} is called with ({', '.join(given)}), which it does not take: {error}.",
+                hint=f"write it as def f({', '.join(given)}), {other}",
+            ) from error
 
     @property
     def declared(self) -> pa.Schema | None:

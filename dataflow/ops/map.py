@@ -169,8 +169,10 @@ def _added(schema: pa.Schema, made: pa.Schema) -> pa.Schema:
 
 
 def _wrong_result(operator: str, result: object) -> StageError:
+    # Arrays have it, and images of PIL.
+    like = "np.asarray(...)" if hasattr(result, "__array_interface__") else "..."
     return StageError(
         f"returned {type(result).__name__}, not a dict.",
         operator=operator,
-        hint="return a dict of column values",
+        hint=f"return a dict of column values, as {{'name': {like}}}",
     )

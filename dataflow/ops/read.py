@@ -15,7 +15,7 @@ from connectors.contract import Connector, Json
 from connectors.dataset import Dataset
 from connectors.memory import InMemory
 from connectors.paths import Listing, refuse_missing
-from connectors.registry import check_format
+from connectors.registry import check_format, check_suffixes
 from connectors.store import Store
 from dataflow.errors import InternalError, PlanError
 from dataflow.given import check_text
@@ -52,7 +52,9 @@ class FileSource:
     def __post_init__(self) -> None:
         check_format(self.format)
         check_text("", "name", self.name)
-        refuse_missing(self.url)
+        named = refuse_missing(self.url)
+        if self.format is None:
+            check_suffixes(named)
 
     @cached_property
     def _opened(self) -> Index:

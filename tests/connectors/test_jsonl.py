@@ -364,7 +364,7 @@ def test_a_file_that_was_changed_behind_its_index_is_an_error(tmp_path: Path, na
         for seen in (info, FileInfo(now.path, now.size)):
             with pytest.raises(DataError, match=f"{name}: it has changed since it was indexed") as caught:
                 list(Jsonl().read(Opened(STORE, [seen], {}), fragment, scan.schema, 0, 9, 100))
-            assert caught.value.hint == "index it again"
+            assert "begin anew with flow.read(...)" in caught.value.hint
 
 
 records = st.lists(

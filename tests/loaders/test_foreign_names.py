@@ -62,3 +62,21 @@ def test_a_spec_answers_alike_and_names_the_line(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r"^pipe\.yaml:5: loader has no key 'num_workers'") as caught:
         flow.load_spec(spec)
     assert caught.value.hint == "use threads="
+
+
+@pytest.mark.parametrize(
+    ("verb", "name", "value", "hint"),
+    [
+        ("batch", "batch_size", 32, "it is the first argument: batch(32)"),
+        ("batch", "drop_last", True, "use remainder='drop'"),
+        ("batch", "lane", 2, "'lanes'"),
+        ("shuffle", "buffer_size", 1000, "shuffle(10_000)"),
+        ("shuffle", "seed", 1, ".seed(n)"),
+        ("shuffle", "windows", 1, "'window'"),
+    ],
+)
+def test_the_verbs_answer_alike(verb: str, name: str, value: object, hint: str) -> None:
+    pipe = flow.from_columns({"x": [1]})
+    with pytest.raises(PlanError, match=rf"^{verb}\(\) has no argument '{name}'") as caught:
+        getattr(pipe, verb)(**{name: value})
+    assert hint in caught.value.hint

@@ -36,7 +36,7 @@ def test_a_wrong_size_is_a_plan_error_when_written(arguments: dict[str, Any], na
     [
         lambda pipe: pipe.map(dict), lambda pipe: pipe.filter(lambda row: True), lambda pipe: pipe.shuffle(3),
         lambda pipe: pipe.take(3), lambda pipe: pipe.skip(3), lambda pipe: pipe.repeat(2),
-        lambda pipe: pipe.batch(2), lambda pipe: pipe.flat_map(lambda row: [row]),
+        lambda pipe: pipe.flat_map(lambda row: [row]),
         lambda pipe: pipe.split({"a": 0.5})["a"],
     ],
 )  # fmt: skip
@@ -70,3 +70,9 @@ def test_pad_marks_real_rows_in_every_batch() -> None:
 def test_pad_with_nothing_left_adds_no_batch() -> None:
     with numbers(16).batch(8, remainder="pad").loader(output="numpy") as loader:
         assert [batch["x"].tolist() for batch in loader] == [list(range(8)), list(range(8, 16))]
+
+
+def test_a_second_batch_is_an_error_that_says_there_is_one() -> None:
+    with pytest.raises(PlanError, match="stands behind batch") as caught:
+        flow.from_columns({"x": [1]}).batch(8).batch(8)
+    assert caught.value.hint == "leave one of the two out: a pipeline has one size of batches"

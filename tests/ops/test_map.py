@@ -13,9 +13,10 @@ import torch
 from gathered import numbers, rows, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 import dataflow as flow
-from dataflow.errors import PlanError, StageError
+from dataflow.errors import DataflowError, PlanError, StageError
 from dataflow.ops.cast import data_type, type_name
 
 Row = dict[str, Any]
@@ -292,3 +293,32 @@ def test_an_exception_from_inside_a_library_names_the_users_line() -> None:
             values(numbers().map(function, schema={"x": "int64"}))
         line = function.__code__.co_firstlineno + 1
         assert caught.value.location == f"{__file__}:{line}"
+
+
+@pytest.mark.parametrize(
+    ("function", "hint"),
+    [
+        (lambda row: 3, "{'name': ...}"),
+        (lambda row: Image.new("RGB", (2, 2)), "{'name': np.asarray(...)}"),
+        (lambda row: np.zeros(3), "{'name': np.asarray(...)}"),
+        (lambda row: {"image": Image.new("RGB", (2, 2))}, "{'image': np.asarray(image)}"),
+    ],
+)
+def test_what_is_no_dict_of_values_is_an_error_that_shows_one(function: Any, hint: str) -> None:
+    with pytest.raises(DataflowError) as caught:
+        rows(flow.from_columns({"x": [1]}).map(function))
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("verb", ["map", "flat_map"])
+def test_a_function_that_does_not_take_what_it_is_given_is_an_error_on_its_line(verb: str) -> None:
+    pipe: Any = flow.from_columns({"x": [1]})
+    with pytest.raises(PlanError, match=r"is called with \(row, rng\), which it does not take") as caught:
+        getattr(pipe, verb)(lambda row: row, rng=True)
+    assert "def f(row, rng), or leave rng=True out" in caught.value.hint
+    with pytest.raises(PlanError, match=r"is called with \(row\)") as caught:
+        getattr(pipe, verb)(lambda row, rng: row)
+    assert "rng=True" in caught.value.hint
+    getattr(pipe, verb)(lambda row, other=None: row)
+    getattr(pipe, verb)(lambda *given: given, rng=True)
+    getattr(pipe, verb)(dict)

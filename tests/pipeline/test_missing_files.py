@@ -11,6 +11,7 @@ import pytest
 
 import dataflow as flow
 import dataflow.ops.read
+from connectors.jsonl import Jsonl
 from dataflow.errors import ConnectorError, PlanError
 
 
@@ -111,3 +112,17 @@ def test_in_a_spec_the_line_is_named(folder: Path) -> None:
     with pytest.raises(ConnectorError, match=r"^pipe\.yaml:3: .*nope/\*\.parquet matches no file") as caught:
         flow.load_spec("pipe.yaml")
     assert "'data'" in caught.value.hint
+
+
+def test_a_file_of_no_known_format_is_an_error_on_the_line_that_names_it(tmp_path: Path) -> None:
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    (folder / "README.md").write_text("words")
+    (folder / "a.jsonl").write_text('{"x": 1}\n')
+    with pytest.raises(PlanError, match=r"no format is known .*README\.md: \.md") as caught:
+        flow.read(folder / "README.md")
+    assert ".jsonl)" in caught.value.hint
+    with pytest.raises(PlanError, match=r"1 jsonl, 1 of no known format, as .*README\.md"):
+        flow.read([folder / "a.jsonl", folder / "README.md"])
+    assert flow.read(folder / "README.md", format=Jsonl(schema=pa.schema({"x": pa.int8()}))).node.source
+    assert flow.read(folder).count() == 1

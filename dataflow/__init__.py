@@ -8,7 +8,8 @@
 
 Everything here is loaded when it is first used, so that importing takes no time.
 
-Folders, each importing only from those above it: errors.py, wording.py and given.py (checks on arguments), connectors/
+Folders, each importing only from those above it: errors.py, wording.py, parts.py (loading our
+own modules) and given.py (checks on arguments), connectors/
 (formats), options.py and byte_sizes.py, index/ (what is where), order/ (which rows, when, on whom), graph/ (what a
 pipeline is), ops/ (operators), optimize/ (rules), execute/ (running it), loaders/ (feeding a framework), fluent.py (the
 verbs), beginnings.py (where pipelines begin), spec/ (pipelines as YAML and JSON), bench/, cli/ and __main__.py (the
@@ -17,8 +18,9 @@ command).
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from dataflow.parts import load_part as _load_part
 
 if TYPE_CHECKING:
     from dataflow.beginnings import concat, from_arrow, from_columns, from_dataset, read, zip
@@ -75,7 +77,7 @@ _PLACES = {
 
 def __getattr__(name: str) -> object:
     if name in __all__:
-        found: object = getattr(import_module(_PLACES.get(name, "dataflow.errors")), name)
+        found: object = getattr(_load_part(_PLACES.get(name, "dataflow.errors")), name)
         globals()[name] = found
         return found
     raise AttributeError(f"module 'dataflow' has no attribute {name!r}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from importlib import import_module
+
+from dataflow.parts import load_part
 
 __all__ = ["main"]
 
@@ -16,9 +17,14 @@ def main() -> int:
     """Run the command line and return its exit code."""
     try:
         _load()
-        code: int = import_module("dataflow.cli").main()
+        code: int = load_part("dataflow.cli").main()
     except KeyboardInterrupt:
         return _STOPPED
+    except ImportError as error:
+        if error.path is None:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     return code
 
 
@@ -31,7 +37,7 @@ def _load() -> None:
     ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if ours:
         signal.signal(signal.SIGINT, lambda *_: os._exit(_STOPPED))
-    import_module("dataflow.cli")
+    load_part("dataflow.cli")
     if ours:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

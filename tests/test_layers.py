@@ -16,7 +16,7 @@ PACKAGES = ("dataflow", "connectors", "loaders", "bench")
 # that lies in it, except for the facade: `dataflow` is its `__init__.py` alone, so that a new folder in it
 # must be given a place here.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("dataflow.errors", "dataflow.wording"),
+    ("dataflow.errors", "dataflow.wording", "dataflow.parts"),
     ("dataflow.given",),
     ("connectors",),
     ("dataflow.byte_sizes", "dataflow.options"),

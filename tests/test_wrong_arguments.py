@@ -31,7 +31,7 @@ VALUES: dict[int, Any] = {
     NONE: None, WHOLE: -3, FLOAT: 1.5, FLAG: True, TEXT: "text", BYTES: b"bytes", LIST: [3], NAMES: ["name"],
     DICT: {"name": 3}, ODD_DICT: {3: object()}, ARRAY: np.arange(3), THING: object(), FUNCTION: identity,
 }  # fmt: skip
-SOURCE = flow.from_columns({"x": [1, 2, 3], "s": ["a", "b", "c"]})
+SOURCE: Any = flow.from_columns({"x": [1, 2, 3], "s": ["a", "b", "c"]})
 LISTED = flow.from_arrow(pa.table({"x": [1, 2, 3], "l": [[1], [2], [3]]}))
 NUMBERS = SOURCE.select("x").batch(2)
 VALUES[PIPELINE] = SOURCE

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import typer
+
+from dataflow.parts import load_part
 
 __all__ = ["bench"]
 
@@ -12,4 +12,4 @@ __all__ = ["bench"]
 def bench(context: typer.Context) -> None:
     """Measure Dataflow on this machine; `dataflow bench --help` has its own options."""
     # Loaded when it is asked for: the cases import much that no other command needs.
-    import_module("bench.cli").app(args=context.args, prog_name="dataflow bench")
+    load_part("bench.cli").app(args=context.args, prog_name="dataflow bench")

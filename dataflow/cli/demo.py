@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dataflow.cli.reporting import AsJson, Debug, reporting
+from dataflow.parts import load_part
 
 __all__ = ["demo"]
 
@@ -24,7 +24,7 @@ def demo(
     code = 0
     with reporting(as_json=as_json, debug=debug) as output:
         # Loaded when it is asked for: it imports torch.
-        code = import_module("bench.demo").run_demo(folder, as_json)
+        code = load_part("bench.demo").run_demo(folder, as_json)
         # It has printed its own.
         output.json = False
     raise typer.Exit(code)

@@ -50,7 +50,8 @@ def expression_of(condition: Condition) -> pc.Expression | None:
     try:
         if not isinstance(condition, Sequence):
             raise TypeError("terms are a list")
-        if not isinstance(condition, str) and isinstance(condition[0], str):
+        first: object = condition[0]
+        if isinstance(first, str) and isinstance(condition, tuple | list):
             raise PlanError(
                 f"filter: {condition!r} is one term.", hint=f"put it in a list: filter([{condition!r}])"
             )

@@ -16,7 +16,10 @@ from dataflow.index.index import FileTable, Fragments, Index, Int64s, Variant, c
 from dataflow.index.schemas import bare, unify
 from dataflow.index.sizes import row_bytes
 
-__all__ = ["Source", "VariantPool", "assemble", "gather"]
+__all__ = ["MOST_ROWS", "Source", "VariantPool", "assemble", "gather"]
+
+# A sample id is the number of a source and 40 bits for its row.
+MOST_ROWS = 1 << 40
 
 
 class Source(NamedTuple):
@@ -69,8 +72,7 @@ def assemble(source: Source, files: FileTable, fragments: Fragments, variants: S
     by_appearance = np.argsort(first)
     rank = np.empty(len(used), np.int32)
     rank[by_appearance] = np.arange(len(used), dtype=np.int32)
-    rows = np.bincount(fragments.file, weights=fragments.rows, minlength=len(files)).astype(np.int64)
-    files = replace(files, variant=rank[variant], rows=rows)
+    files = replace(files, variant=rank[variant], rows=_rows_of_files(files, fragments))
     kinds = tuple(variants[int(used[k])] for k in by_appearance)
     names = [files.name(int(first[k])) for k in by_appearance]
     schema = unify(zip(names, (v.schema for v in kinds), strict=True))
@@ -87,6 +89,23 @@ def assemble(source: Source, files: FileTable, fragments: Fragments, variants: S
         variants=kinds,
         hash=content_hash(files, fragments),
     )
+
+
+def _rows_of_files(files: FileTable, fragments: Fragments) -> Int64s:
+    """The rows of each file.
+
+    Raises:
+        DataError: they are more than sample ids have room for, which only a damaged file says.
+    """
+    rows = np.bincount(fragments.file, weights=fragments.rows, minlength=len(files))
+    if rows.sum() > MOST_ROWS:
+        most = int(rows.argmax())
+        raise DataError(
+            f"it says that it has {rows[most]:,.0f} rows; a source may have {MOST_ROWS:,}.",
+            file=files.name(most),
+            hint="write the file again, or leave it out",
+        )
+    return rows.astype(np.int64)
 
 
 def gather(begin: Int64s, count: Int64s) -> Int64s:

@@ -19,6 +19,8 @@ from dataflow.wording import counted
 
 __all__ = ["FileTable", "Float64s", "Fragments", "Index", "Int32s", "Int64s", "Variant", "content_hash"]
 
+_MOST_BYTES = 1 << 62
+
 N = TypeVar("N", bound=np.generic)
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -149,7 +151,9 @@ class Fragments:
 
     def sized(self, row_bytes: float) -> Fragments:
         """The same fragments, of which a row has `row_bytes` when decoded."""
-        return replace(self, bytes=_frozen(np.rint(self.rows * row_bytes).astype(np.int64)))
+        # What a damaged file says of itself may be more than 64 bits hold.
+        sizes = np.minimum(np.rint(self.rows * row_bytes), float(_MOST_BYTES))
+        return replace(self, bytes=_frozen(sizes.astype(np.int64)))
 
     def of_files(self, numbers: Int64s) -> tuple[Int64s, Int64s]:
         """The number of the first fragment, and how many there are, for each of these files."""

@@ -17,15 +17,13 @@ from dataflow.graph.block import Block
 from dataflow.graph.draw import Draw, Turn
 from dataflow.graph.node import Node, Traits
 from dataflow.graph.registry import register
+from dataflow.index.assemble import MOST_ROWS
 from dataflow.order import stream
 from dataflow.order.permute import permutation
 from dataflow.order.philox import key_of
 from dataflow.order.stream import Stream
 
 __all__ = ["OutputShuffle", "Shuffle", "output_order"]
-
-# Sample ids have room for so many rows of a source.
-MOST_ROWS = 1 << 40
 
 
 @register("shuffle")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from lines_format import Counted, Lines, counted, listed, write_lines
@@ -15,7 +16,7 @@ from connectors.contract import Chunk, FileInfo, Fragment, Opened
 from connectors.paths import Listing
 from connectors.store import Store
 from dataflow.errors import DataError
-from dataflow.index import build_index
+from dataflow.index import Fragments, build_index
 from dataflow.index.sizes import decoded_bytes
 
 
@@ -86,3 +87,19 @@ def test_a_fragment_that_cannot_be_read_is_passed_over() -> None:
 def test_only_the_first_rows_of_the_middle_fragment_are_read() -> None:
     index = counted([FileInfo("/m/a", 1_000_000)], rows=500_000)
     assert index.row_bytes == {"x": 8.0}
+
+
+def test_more_rows_than_ids_have_room_for_are_an_error_that_names_the_file() -> None:
+    files = [FileInfo("/m/a", 1), FileInfo("/m/b", 1 << 62)]
+    with pytest.raises(DataError, match=r"b: it says that it has 4,611,686,018,427,387,904 rows") as caught:
+        counted(files, rows=1 << 62)
+    assert "write the file again" in caught.value.hint
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_size_beyond_64_bits_is_the_largest_one() -> None:
+    made = Fragments.of(
+        *(np.array([n], kind) for n, kind in ((0, "i4"), (0, "i8"), (0, "i8"), (1 << 40, "i8")))
+    )
+    assert made.sized(1e30).bytes.tolist() == [1 << 62]
+    assert made.sized(8.0).bytes.tolist() == [8 << 40]

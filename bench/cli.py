@@ -23,6 +23,7 @@ app = typer.Typer(
     name="bench",
     help="Measure Dataflow on this machine, beside plain readers and torch's DataLoader.",
     add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 _Quick = Annotated[bool, typer.Option("--quick", help="Small data: minutes for all cases, for a first look.")]

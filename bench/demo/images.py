@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,21 @@ from dataflow.errors import MissingExtraError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["make_images"]
+__all__ = ["check_extra", "make_images"]
 
 _SMALLEST_CROP, _LARGEST_CROP = 120, 400
 _SMALLEST_SIDE, _LARGEST_SIDE = 80, 128
+
+
+def check_extra() -> None:
+    """See that what the images need is installed.
+
+    Raises:
+        MissingExtraError: it is not.
+    """
+    for module in ("PIL", "sklearn"):
+        if find_spec(module) is None:
+            raise MissingExtraError(f"the demo needs {module}, which is not installed.", extra="demo")
 
 
 def make_images(folder: Path, *, images: int, shards: int, threads: int) -> None:

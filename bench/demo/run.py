@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from bench.demo.figures import figures_of
-from bench.demo.images import make_images
+from bench.demo.images import check_extra, make_images
 from bench.demo.job import RankJob
 from bench.demo.processes import Heard, run_processes
 from bench.demo.proof import prove
@@ -36,6 +36,7 @@ def run_demo(folder: Path | None = None, json: bool = False, size: Size | None =
         MissingExtraError: Pillow or scikit-learn is not installed.
         DemoFailed: a process of the demo failed.
     """
+    check_extra()
     with _place(folder) as place:
         outcome = _run(place, size or Size(), json, folder)
     print_outcome(outcome, json_=json)

@@ -115,8 +115,9 @@ def index(
     """
     with reporting(as_json=as_json, debug=debug) as output:
         found = open_index(
-            url, format=format, storage_options=storage_options(options), index=out, progress=not as_json
-        )
+            url, format=format, storage_options=storage_options(options), index=out, progress=not as_json,
+            must_keep=out is not None,
+        )  # fmt: skip
         facts = describe(found)
         if out is not None:
             facts["out"] = out

@@ -21,6 +21,10 @@ __all__ = ["inspect"]
 def inspect(
     url: Urls,
     rows: Annotated[int, typer.Option("--rows", min=0, help="How many of the first rows to show.")] = 5,
+    index: Annotated[
+        str | None,
+        typer.Option("--index", help="Where the index of the files is kept, as `dataflow index --out` says."),
+    ] = None,
     format: Format = None,
     options: StorageOptions = None,
     as_json: AsJson = False,
@@ -28,7 +32,7 @@ def inspect(
 ) -> None:
     """Show the columns, rows, fragments, first rows and problems of the files at URL."""
     with reporting(as_json=as_json, debug=debug) as output:
-        pipe = read(url, format=format, storage_options=storage_options(options))
+        pipe = read(url, format=format, index=index, storage_options=storage_options(options))
         source = pipe.node.source
         assert source is not None
         facts = describe(source.index)

@@ -32,6 +32,7 @@ from connectors.file_info import listed
 from connectors.paths import place_of
 from connectors.stop import stop_of_thread
 from connectors.store import Store
+from dataflow.errors import ConnectorError
 from dataflow.index.codec import BrokenFile, check_whole, decode_files, encode_files
 from dataflow.index.index import FileTable, Index
 
@@ -93,6 +94,19 @@ class Place:
     def write(self, batch: pa.RecordBatch) -> bool:
         """Put a file there, whole or not at all; says in the log why it could not."""
         try:
+            self.put(batch)
+        except ConnectorError as error:
+            logger.warning("%s", error.message)
+            return False
+        return True
+
+    def put(self, batch: pa.RecordBatch) -> None:
+        """Put a file there, whole or not at all.
+
+        Raises:
+            ConnectorError: it cannot be written.
+        """
+        try:
             if self.store.is_local:
                 with _replaced(Path(self.path)) as file:
                     _write_to(file, batch)
@@ -100,10 +114,11 @@ class Place:
                 sink = pa.BufferOutputStream()
                 _write_to(sink, batch)
                 self._put(sink.getvalue().to_pybytes())
-            return True
         except Exception as error:  # as in `read`
-            logger.warning("%s cannot be written: %s", self.path, error)
-            return False
+            raise ConnectorError(
+                f"{self.path} cannot be written: {error}",
+                hint="check the rights, the room that is left and the connection",
+            ) from error
 
     def _put(self, content: bytes) -> None:
         """Write a remote file; a store that fails for the moment is asked again, as it is for data.

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from connectors.contract import Connector
 from connectors.paths import Listing
+from dataflow.errors import ConnectorError
 from dataflow.index.build import build_index
 from dataflow.index.cache import Place
 from dataflow.index.changes import is_current
@@ -26,10 +27,20 @@ class CachedIndex:
     Args:
         places: where it may lie, in the order in which they are asked. What is built goes into the first that can be
             written, and what is found in another one into the first.
+        must_keep: that the first place cannot be written is a ConnectorError.
     """
 
-    def __init__(self, name: str, connector: Connector, listing: Listing, places: Sequence[Place]) -> None:
+    def __init__(
+        self,
+        name: str,
+        connector: Connector,
+        listing: Listing,
+        places: Sequence[Place],
+        *,
+        must_keep: bool = False,
+    ) -> None:
         self._name, self._connector, self._listing, self._places = name, connector, listing, places
+        self._must_keep = must_keep
         self._files = FileTable.of(listing.root, listing.files)
         self._older: Index | None = None
 
@@ -43,7 +54,7 @@ class CachedIndex:
             current = self._current(found)
             if current is not None:
                 if place is not self._places[0]:
-                    _save(self._places[0], current)
+                    self._save(self._places[0], current)
                 return current
             if self._older is None:
                 self._older = found
@@ -53,7 +64,7 @@ class CachedIndex:
         """Scan the files that differ from the ones that `find` last found, and put the index into a place.
 
         Raises:
-            ConnectorError, DataError: as `build_index`.
+            ConnectorError, DataError: as `build_index`; or the index cannot be kept where it must be.
         """
         made = build_index(
             self._connector,
@@ -64,7 +75,7 @@ class CachedIndex:
             progress=progress,
         )
         for place in self._places:
-            if _save(place, made):
+            if self._save(place, made):
                 # The mapped one costs no memory of its own, and is shared between processes. Another node may have
                 # put its own there meanwhile, of other files or at another root.
                 kept = self._load(place)
@@ -90,8 +101,18 @@ class CachedIndex:
             logger.info("%s is built again: %s", place.path, error)
             return None
 
-
-def _save(place: Place, index: Index) -> bool:
-    # The file table first: an index that can be loaded can then be found by its hash too.
-    by_hash = place.by_hash(index.hash)
-    return by_hash.write(encode_files(index.files, index.hash)) and place.write(encode_index(index))
+    def _save(self, place: Place, index: Index) -> bool:
+        # The file table first: an index that can be loaded can then be found by its hash too.
+        files = (
+            (place.by_hash(index.hash), encode_files(index.files, index.hash)),
+            (place, encode_index(index)),
+        )
+        try:
+            for where, batch in files:
+                where.put(batch)
+        except ConnectorError as error:
+            if self._must_keep and place is self._places[0]:
+                raise
+            logger.warning("%s", error.message)
+            return False
+        return True

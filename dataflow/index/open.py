@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from connectors.contract import Chooses, Connector, Json
@@ -34,6 +35,7 @@ def open_index(
     index: str | Path | None = None,
     name: str | None = None,
     progress: bool = True,
+    must_keep: bool = False,
 ) -> Index:
     """Load the index of these files from `index=` or the user's cache, or scan what is new in them.
 
@@ -41,11 +43,11 @@ def open_index(
     in `.arrow`, else of a folder that can hold the indexes of many sources. A cached index is used if it has
     the same files with the same sizes and times (or etags); else only files that differ are scanned, by one
     process of this node, and it is written again. A cache that is damaged or cannot be written never stops
-    a run: the log has a warning.
+    a run: the log has a warning. With `must_keep` it is an error that nothing can be written at `index`.
 
     Raises:
         PlanError: the argument is empty or mixes stores, or the format is unknown or not clear.
-        ConnectorError: nothing is found, or the store cannot be read.
+        ConnectorError: nothing is found, the store cannot be read, or the index cannot be kept where it must be.
         DataError: a file is wrong, or the files' columns do not fit each other.
         MissingExtraError: the scheme needs a library that is not installed.
     """
@@ -53,7 +55,7 @@ def open_index(
     name = name or name_of(url)
     connector, listing = _chosen(url, format, options, name)
     key = _key(url, connector, listing, options)
-    cached = CachedIndex(name, connector, listing, _places(url, key, index, options))
+    cached = CachedIndex(name, connector, listing, _places(url, key, index, options), must_keep=must_keep)
 
     def build() -> Index:
         return cached.build(Progress(f"Indexing {name}", advice=_advice(url), bar=progress))
@@ -101,13 +103,19 @@ def _of_suffix(connector: Connector, listing: Listing, name: str) -> Listing:
         first = next(
             info.path for info in listing.files if not info.path.lower().endswith(connector.suffixes)
         )
-        logger.warning(
-            "%s: %s left out, as %s; a pattern or format= says which files to read",
-            name,
-            counted(left, "file of no known format is", "files of no known format are"),
-            first,
-        )
+        _say_left_out(name, left, first)
     return replace(listing, files=taken)
+
+
+@lru_cache(maxsize=1024)
+def _say_left_out(name: str, left: int, first: str) -> None:
+    """Said once in a process of the same files, however many loaders read them."""
+    logger.warning(
+        "%s: %s left out, as %s; a pattern or format= says which files to read",
+        name,
+        counted(left, "file of no known format is", "files of no known format are"),
+        first,
+    )
 
 
 def _taken(connector: Connector, listing: Listing) -> Listing:

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+import bench.demo.images
 import bench.demo.run
 from bench.demo import run_demo
 from bench.demo.job import RankJob
 from bench.demo.processes import Heard
 from bench.demo.proof import Proof
 from bench.demo.size import Size
-from dataflow.errors import PlanError
+from dataflow.errors import MissingExtraError, PlanError
 
 SMALL = Size(steps=6, save_every=3, image_batch=12, text_batch=24, image_shards=3, text_files=2, pixels=16)
 
@@ -96,3 +97,13 @@ def test_a_proof_that_fails_is_the_exit_code(
     monkeypatch.setattr(bench.demo.run, "prove", lambda *runs, saved_at: replace(failed))
     assert run_demo(size=SMALL) == 1
     assert "NOT EXACT: step 3" in capsys.readouterr().out
+
+
+def test_a_missing_extra_is_seen_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench.demo.images, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match="the demo needs PIL"):
+        run_demo(tmp_path / "new")
+    assert capsys.readouterr().out == ""
+    assert not (tmp_path / "new").exists()

@@ -132,6 +132,30 @@ def test_index_is_built_where_it_is_wanted(folder: Path) -> None:
     assert flow.read("data.parquet", index="kept").count() == 3
 
 
+def test_an_index_that_cannot_be_written_where_it_is_wanted_is_1(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "taken").write_text("a file, and no folder")
+    for _ in range(2):  # built, and then found in the cache
+        assert main(["index", "data.parquet", "--out", "taken/kept"]) == 1
+        printed = capsys.readouterr()
+        assert "cannot be written" in printed.err
+        assert "the room that is left" in printed.err
+        assert "index at" not in printed.out
+    assert main(["index", "data.parquet", "--out", "fine"]) == 0
+
+
+def test_inspect_takes_the_index_that_is_kept(folder: Path) -> None:
+    assert json_of("inspect", "data.parquet", "--index", "kept")["rows"] == 3
+    assert list((folder / "kept").glob("*.arrow"))
+
+
+def test_bench_explains_itself_by_the_short_option_too(capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("-h", "--help"):
+        assert main(["bench", option]) == 0
+        assert "Measure Dataflow on this machine" in capsys.readouterr().out
+
+
 def test_explain_shows_both_trees(folder: Path) -> None:
     (folder / "pipe.yaml").write_text(
         "version: 1\npipeline:\n  - read: {url: data.parquet}\n  - select: {columns: [x]}\n"

@@ -53,6 +53,7 @@ def test_files_of_no_known_format_are_left_out_and_said_once(
     pipe = flow.read(url)
     assert numbers(pipe) == [0, 1, 2, 3]
     pipe.select("x").count()
+    assert numbers(flow.read(url)) == [0, 1, 2, 3]  # another read of the same files says it no more
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert said.format(folder) in record.getMessage()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -9,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
+import dataflow as flow
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHOWN = re.compile(r"^\s*print\(.*\)  # (?P<text>.+)$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)")
+
+VERB = re.compile(r"^\| `(?P<name>\w+)(?P<arguments>\(.*?\))?` \| (?P<said>.+) \|$", re.MULTILINE)
 
 
 def python_of(page: str) -> str:
@@ -56,3 +61,22 @@ def test_a_block_that_is_no_python_is_not_run() -> None:
     page = "text\n```python\nx = 1\n```\n```console\n$ rm\n```\n```python\nprint(x)  # 1\n```\n"
     assert python_of(page) == "\n\nx = 1\n\n\n\n\n\nprint(x)  # 1\n\n"
     assert SHOWN.findall(python_of(page)) == ["1"]
+
+
+def test_the_table_of_verbs_has_every_one_with_its_arguments() -> None:
+    page = (ROOT / "docs" / "verbs.md").read_text("utf-8")
+    told = {found["name"]: found["arguments"] or "" for found in VERB.finditer(page)}
+    public = {name: getattr(flow.Pipeline, name) for name in dir(flow.Pipeline) if not name.startswith("_")}
+    verbs = {name: verb for name, verb in public.items() if callable(verb) or isinstance(verb, property)}
+    assert told.keys() == verbs.keys()
+    for name, verb in verbs.items():
+        if isinstance(verb, property) or told[name] == "(...)":
+            continue
+        parameters = inspect.signature(verb).parameters
+        known = [parameter for parameter in parameters if parameter not in ("self", "unknown")]
+        assert _names(told[name]) == known, name
+
+
+def _names(arguments: str) -> list[str]:
+    given = [one.strip() for one in arguments.strip("()").split(",")]
+    return [one.split("=")[0].lstrip("*") for one in given if one]

@@ -17,7 +17,7 @@ from connectors.memory import values_of
 from connectors.store import Store
 from connectors.tensors import to_arrow
 from dataflow.errors import DataError, PlanError
-from dataflow.wording import counted
+from dataflow.wording import counted, text_of
 
 __all__ = ["Dataset", "MapStyle"]
 
@@ -141,7 +141,7 @@ class Dataset:
         except Exception as error:
             # The row is the user's code: whatever it raises costs this row only.
             raise DataError(
-                f"it raised {type(error).__name__}: {error}",
+                f"it raised {type(error).__name__}: {text_of(error)}",
                 file=self._label,
                 row=index,
                 hint="repair the data set's __getitem__, or use on_error='skip' or 'replace'",
@@ -175,7 +175,7 @@ class Dataset:
                 _column([row.get(wanted.name)], wanted.type)
             except UNFIT as cause:
                 error = DataError(
-                    f"column {wanted.name!r} does not fit {wanted.type}: {cause}",
+                    f"column {wanted.name!r} does not fit {wanted.type}: {text_of(cause)}",
                     file=self._label,
                     row=index,
                     hint="give Dataset(schema=...) a type that all rows fit, as pa.list_ for ragged arrays",

@@ -1,8 +1,8 @@
-"""Counts in sentences: what is said to people has the right plural."""
+"""Words for people: counts with the right plural, and what an error says of itself."""
 
 from __future__ import annotations
 
-__all__ = ["counted", "plural"]
+__all__ = ["counted", "plural", "text_of"]
 
 _HISSING = ("s", "x", "ch", "sh")
 
@@ -18,3 +18,11 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     `many` is what stands behind other numbers than 1; by default the regular plural of `one`.
     """
     return f"{number:,} {one if number == 1 else many or plural(one)}"
+
+
+def text_of(error: BaseException) -> str:
+    """What an error says of itself. Those of users' code may fail at that, too: then what a traceback shows."""
+    try:
+        return str(error)
+    except Exception:
+        return "<exception str() failed>"

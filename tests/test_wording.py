@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dataflow.wording import counted, plural
+from dataflow.wording import counted, plural, text_of
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,12 @@ def test_one_is_the_only_number_without_a_plural(number: int, text: str) -> None
 def test_what_stands_behind_a_count_may_be_a_phrase() -> None:
     assert counted(1, "file is", "files are") == "1 file is"
     assert counted(3, "file is", "files are") == "3 files are"
+
+
+def test_an_error_that_fails_to_say_what_it_is_has_a_text_as_in_a_traceback() -> None:
+    class Speechless(Exception):
+        def __str__(self) -> str:
+            raise self
+
+    assert text_of(KeyError("x")) == "'x'"
+    assert text_of(Speechless()) == "<exception str() failed>"

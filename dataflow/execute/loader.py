@@ -248,16 +248,16 @@ class Loader(Generic[T]):
         self._position.start(self.epoch + 1, self._quarantine.errors)
 
     def _deliver(self, taken: Taken) -> T:
-        """Hand out one batch: count its bad rows, convert it, and move the place behind it."""
+        """Hand out one batch: convert it, and only then count its bad rows and move the place behind it."""
         setup, batch = self._course.at(taken.epoch), taken.batch
         if setup.batching.remainder == "pad" and batch.valid is None:
             batch = replace(batch, valid=np.ones(batch.rows, np.bool_))
-        for bad in batch.bad:
-            self._quarantine.add(bad)
+        self._quarantine.check(batch.bad)
         with self._meters.busy("deliver") as stage:
             stage.rows = batch.rows
             with self._located(setup):
                 result = self._convert(_batch_operators(setup, batch), setup.delivered_schema)
+        self._quarantine.add(batch.bad)
         self._position.pass_batch(taken.place_behind(self._quarantine.errors))
         self._delivered += batch.rows
         return result

@@ -56,8 +56,9 @@ class ThreadPools:
 
     def __init__(self, threads: int, *, remote: bool) -> None:
         self._threads = threads
+        self._process = os.getpid()
         self._stop = threading.Event()
-        _STOPS.add(self._stop)
+        _IN_USE.add(self)
         readers = max(threads, _REMOTE_READERS) if remote else threads
         self._planner = self._pool(1, "plan")
         self._readers = self._pool(readers, "read")
@@ -90,20 +91,24 @@ class ThreadPools:
     def compute(self, task: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         return self._workers.submit(task, *args, **kwargs)
 
+    def stop(self) -> None:
+        """Let tasks that wait for something end. Not behind a fork: a thread of the parent may hold that lock."""
+        if os.getpid() == self._process:
+            self._stop.set()
+
     def close(self, *, wait: bool = True) -> None:
-        self._stop.set()
+        self.stop()
         self._planner.shutdown(wait=wait, cancel_futures=True)
         self._readers.shutdown(wait=wait, cancel_futures=True)
         self._workers.shutdown(wait=wait, cancel_futures=True)
 
 
-# Of the pools that are in use.
-_STOPS: weakref.WeakSet[threading.Event] = weakref.WeakSet()
+_IN_USE: weakref.WeakSet[ThreadPools] = weakref.WeakSet()
 
 
 def _stop_all() -> None:
-    for stop in list(_STOPS):
-        stop.set()
+    for pools in list(_IN_USE):
+        pools.stop()
 
 
 # The interpreter waits for the threads of all executors before it runs what `atexit` knows, hence CPython's own.

@@ -13,7 +13,7 @@ from dataflow.execute.row_names import FindPlace, place_finder
 from dataflow.graph.block import BadSample
 from dataflow.index.index import Index
 from dataflow.options import ErrorPolicy
-from dataflow.wording import counted
+from dataflow.wording import counted, text_of
 
 __all__ = ["Quarantine", "too_many"]
 
@@ -22,7 +22,7 @@ def too_many(errors: int, max_errors: int, last: BadSample, place: FindPlace) ->
     """The error of a run that has had one bad row more than `max_errors`: `last`, whose own error is the cause."""
     file, row = place(last.id)
     error = DataError(
-        f"{counted(errors, 'bad row')}, and max_errors={max_errors}. The last: {last.error}",
+        f"{counted(errors, 'bad row')}, and max_errors={max_errors}. The last: {text_of(last.error)}",
         file=file, row=row, hint="mend the data, or allow more with max_errors=",
     )  # fmt: skip
     error.__cause__ = last.error
@@ -44,24 +44,40 @@ class Quarantine:
         self._indexes, self._place = indexes, place_finder(indexes)
         self._file: FileIO | None = None
 
-    def add(self, bad: BadSample) -> None:
-        """Write down and count one row that was replaced or left out.
+    def check(self, rows: Sequence[BadSample]) -> None:
+        """Refuse a batch for which too many rows were replaced or left out; they are written down up to the last straw.
 
         Raises:
-            DataError: it is one more than `max_errors`; its own error is the cause.
-            ConnectorError: it cannot be written down.
+            DataError: one of them is one more than `max_errors`; its own error is the cause.
+            ConnectorError: they cannot be written down.
         """
-        self.errors += 1
+        most = self._policy.max_errors
+        if most is None or not rows or self.errors + len(rows) <= most:
+            return
+        borne = max(0, most - self.errors)
+        for bad in rows[: borne + 1]:
+            self._note(bad)
+        raise too_many(self.errors + borne + 1, most, rows[borne], self._place)
+
+    def add(self, rows: Sequence[BadSample]) -> None:
+        """Write down and count the rows that were replaced or left out for a batch that is delivered.
+
+        Raises:
+            ConnectorError: one cannot be written down.
+        """
+        for bad in rows:
+            self._note(bad)
+        self.errors += len(rows)
+
+    def _note(self, bad: BadSample) -> None:
         try:
             self._write(bad)
         except OSError as problem:
             raise ConnectorError(
                 f"a bad row could not be written to quarantine={str(self._policy.quarantine)!r}: "
-                f"{problem.strerror}. It is: {bad.error}",
+                f"{problem.strerror}. It is: {text_of(bad.error)}",
                 hint="make room or rights there, and go on from the last state",
             ) from problem
-        if self._policy.max_errors is not None and self.errors > self._policy.max_errors:
-            raise too_many(self.errors, self._policy.max_errors, bad, self._place)
 
     def add_last(self, rows: Sequence[BadSample]) -> None:
         """Write down the rows that the end of a run leaves behind, and close the file.
@@ -93,7 +109,7 @@ class Quarantine:
         file, row = self._place(bad.id)
         line: dict[str, Json] = {
             "source": self._indexes[bad.id >> 40].name, "file": file, "row": row, "id": bad.id,
-            "operator": bad.operator, "error": f"{type(bad.error).__name__}: {bad.error}",
+            "operator": bad.operator, "error": f"{type(bad.error).__name__}: {text_of(bad.error)}",
         }  # fmt: skip
         # A batched function that failed has not said for which row: this is the first of those it was given.
         return line if bad.among == 1 else {**line, "among": bad.among}

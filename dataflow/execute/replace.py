@@ -16,6 +16,7 @@ from dataflow.graph.draw import Turn
 from dataflow.ops.shuffle import output_order
 from dataflow.order.philox import draws, key_of
 from dataflow.order.windows import Span, Window, ids
+from dataflow.wording import text_of
 
 __all__ = ["CANDIDATES", "REPLACED_BY", "Mend", "Replacer"]
 
@@ -102,7 +103,7 @@ def _irreplaceable(bad: BadSample, tried: int) -> DataError:
         others = "no other row of its window was there to take its place"
         hint = "give shuffle(...) a larger window, or let the loader skip such rows with on_error='skip'"
     sample = f"{bad.id >> 40}:{bad.id & (1 << 40) - 1}"
-    error = DataError(f"sample {sample} is bad, and {others}. Its own error: {bad.error}", hint=hint)
+    error = DataError(f"sample {sample} is bad, and {others}. Its own error: {text_of(bad.error)}", hint=hint)
     error.__cause__ = bad.error
     return error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
@@ -77,6 +78,7 @@ class Running:
         self, setup: Setup, meters: Meters, place: Place, until: int | None, gathers: Gathers | None
     ) -> None:
         self.setup, self.at = setup, (place.epoch, place.step)
+        self._process = os.getpid()
         self._meters = meters
         plan = setup.plan
         remote = any(not source.index.store.is_local for source in plan.sources)
@@ -194,8 +196,11 @@ class Running:
             self._ranks.abandon()
 
     def close(self) -> None:
-        """End all threads; may be called twice."""
+        """End all threads; may be called twice. Behind a fork there are none: the locks of the parent's, which one of
+        them may hold for ever, are left alone."""
         _OPEN.discard(self)
+        if os.getpid() != self._process:
+            return
         self.abandon()
         if self._ranks is not None:
             self._ranks.close()

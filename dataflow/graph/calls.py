@@ -17,6 +17,7 @@ from connectors.tensors import has_nulls, shape_of, to_numpy
 from dataflow.errors import DataError, StageError
 from dataflow.graph.block import BadSample, Block, Column
 from dataflow.graph.rows import each_row, listed
+from dataflow.wording import text_of
 
 __all__ = [
     "Stopped",
@@ -53,7 +54,7 @@ def stage_error(operator: str, error: Exception, *, sample_id: int | None = None
     location = _location(error)
     row = "" if sample_id is None else f", sample {sample_id >> 40}:{sample_id & (1 << 40) - 1}"
     wrapped = StageError(
-        f"{type(error).__name__}: {error}{row}",
+        f"{type(error).__name__}: {text_of(error)}{row}",
         operator=operator,
         location=location,
         hint="mend the function, or let the loader skip such rows with on_error='skip'",

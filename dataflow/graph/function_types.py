@@ -13,6 +13,7 @@ from connectors.tensors import shape_of
 from dataflow.errors import PlanError
 from dataflow.graph.block import as_arrow
 from dataflow.graph.rows import Row, plain_value
+from dataflow.wording import text_of
 
 __all__ = ["check_keys", "infer_schema", "infer_type", "kept_types"]
 
@@ -103,5 +104,5 @@ def infer_type(values: Sequence[object], name: str, operator: str) -> Arrow:
         ):
             hint = f"return the pixels, as {{'{name}': np.asarray(image)}}"
         raise PlanError(
-            f"{operator}: the values returned for {name!r} have no common type: {error}", hint=hint
+            f"{operator}: the values returned for {name!r} have no common type: {text_of(error)}", hint=hint
         ) from error

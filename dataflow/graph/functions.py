@@ -10,6 +10,7 @@ from types import ModuleType
 
 from dataflow.errors import PlanError
 from dataflow.graph.calls import function_name
+from dataflow.wording import text_of
 
 __all__ = ["find_function", "function_reference"]
 
@@ -57,7 +58,7 @@ def find_function(name: str, allow_modules: Sequence[str]) -> Callable[..., obje
     except Exception as error:
         # Whatever a module does at import, the user needs to hear which one it was.
         raise PlanError(
-            f"the module {module!r} cannot be imported: {type(error).__name__}: {error}",
+            f"the module {module!r} cannot be imported: {type(error).__name__}: {text_of(error)}",
             hint="is it installed, or its folder on PYTHONPATH?",
         ) from error
     if not callable(found):

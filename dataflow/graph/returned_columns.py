@@ -15,6 +15,7 @@ from dataflow.errors import StageError
 from dataflow.graph.block import Column, as_arrow, joined
 from dataflow.graph.function_types import infer_type
 from dataflow.graph.rows import Row, plain_value
+from dataflow.wording import text_of
 
 __all__ = ["as_column", "fitting_columns", "misfit", "type_of"]
 
@@ -72,7 +73,7 @@ def misfit(field: pa.Field[Any], error: Exception, operator: str) -> StageError:
     if dense is not None and len(dense[1]) == 1:
         fits, more = f"'list<{kind.value_type}>'", ", which pad({...}) behind it brings to one length"
     return StageError(
-        f"the function returned for column {field.name!r} what is no {kind}: {error}", operator=operator,
+        f"the function returned for column {field.name!r} what is no {kind}: {text_of(error)}", operator=operator,
         hint="all rows have the type that schema= gives, or without it that of the first rows; for one that all "
         f"values fit, give schema={{'{field.name}': {fits}}}{more}",
     )  # fmt: skip

@@ -25,6 +25,7 @@ from dataflow.graph.rows import plain_value
 from dataflow.ops.condition_key import Terms, condition_key
 from dataflow.ops.forms import CONDITION, settled_terms
 from dataflow.ops.selecting import SelectingNode
+from dataflow.wording import text_of
 
 __all__ = ["Condition", "Filter", "columns_read", "expression_of"]
 
@@ -267,7 +268,7 @@ class Filter(SelectingNode):
             return bool(result)
         except Exception as error:
             raise StageError(
-                f"returned {type(result).__name__}, which is neither true nor false: {error}",
+                f"returned {type(result).__name__}, which is neither true nor false: {text_of(error)}",
                 operator=self.title, hint="return one truth value for a row, or bool (rows,) with batched=True",
             ) from error  # fmt: skip
 

@@ -22,7 +22,7 @@ from dataflow.graph.registry import register
 from dataflow.graph.returned_columns import as_column, fitting_columns, misfit, type_of
 from dataflow.graph.rows import Row, plain_value, taken
 from dataflow.ops.function_step import FunctionStep
-from dataflow.wording import counted
+from dataflow.wording import counted, text_of
 
 __all__ = ["Map"]
 
@@ -144,7 +144,7 @@ class Map(FunctionStep):
             length = len(cast(Sequence[object], values))
         except Exception as error:
             raise StageError(
-                f"the values returned for {name!r} are no column: {error}",
+                f"the values returned for {name!r} are no column: {text_of(error)}",
                 operator=self.title, hint="return an array, or a list with one entry a row",
             ) from error  # fmt: skip
         if length != rows:

@@ -185,6 +185,65 @@ def test_a_batch_that_collate_refused_comes_again_with_the_next_for() -> None:
         assert _values(list(loader)) == list(range(40))
 
 
+def test_bad_rows_of_a_batch_that_collate_refused_are_counted_and_written_once(tmp_path: Path) -> None:
+    refusals = iter([False, True])
+
+    def collate(batch: Row) -> Row:
+        if next(refusals, False):
+            raise KeyError("once")
+        return batch
+
+    bad, path = list(range(0, 40, 4)), tmp_path / "bad.jsonl"
+    with _pipe(bad).loader(output="numpy", on_error="skip", collate=collate, quarantine=path) as loader:
+        running = iter(loader)
+        next(running)
+        before = loader.stats()["errors"]
+        with pytest.raises(KeyError, match="once"):
+            next(running)
+        assert loader.stats()["errors"] == before
+        loader.load_state_dict(loader.state_dict())
+        list(loader)
+        assert loader.stats()["errors"] == len(bad)
+    assert [line["row"] for line in _lines(path)] == bad
+
+
+class _Speechless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("it cannot be said")
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+def test_an_error_that_cannot_say_what_it_is_costs_its_row(
+    tmp_path: Path, batched: bool, policy: OnError
+) -> None:
+    def checked(given: Row) -> Row:
+        if np.any(given["x"] == 7):
+            raise _Speechless
+        return given
+
+    path = tmp_path / "bad.jsonl"
+    pipe = flow.from_columns({"x": np.arange(20)}).map(checked, batched=batched)
+    batches = pipe.batch(4, remainder="keep")
+    with batches.loader(output="numpy", on_error=policy, quarantine=path) as loader:
+        found = _values(list(loader))
+    assert [x for x in found if x != 7][:7] == list(range(7))
+    assert len(found) == (19 if policy == "skip" else 20)
+    (line,) = _lines(path)
+    assert (line["row"], "_Speechless: <exception str() failed>" in line["error"]) == (7, True)
+
+
+def test_an_error_that_cannot_say_what_it_is_ends_a_run_that_is_to_raise() -> None:
+    def checked(given: Row) -> Row:
+        raise _Speechless
+
+    pipe = flow.from_columns({"x": np.arange(20)}).map(checked).batch(4)
+    with pytest.raises(StageError, match=r"_Speechless: <exception str\(\) failed>"):
+        list(pipe.loader(output="numpy"))
+
+
 def test_an_error_behind_what_was_read_ahead_does_not_reach_an_epoch_that_breaks_before_it() -> None:
     with _loader(_pipe([30]), "raise") as loader:
         running = iter(loader)

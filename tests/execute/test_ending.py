@@ -310,6 +310,29 @@ def test_an_iterator_behind_a_fork_is_an_error_and_the_parent_goes_on(recipe: Re
         assert first + rest == [value for batch in whole for value in batch["x"].tolist()]
 
 
+@pytest.mark.parametrize("ending", ["sys.exit(5)", "loader.close(); sys.exit(5)"])
+def test_a_child_that_was_forked_beside_a_running_loader_ends(tmp_path: Path, ending: str) -> None:
+    # The fork comes while a thread of the parent holds the locks that ending the loader takes.
+    script = tmp_path / "forks.py"
+    script.write_text(f"""
+import os, signal, sys
+import numpy as np
+import dataflow as flow
+
+with flow.from_columns({{"x": np.arange(1000)}}).batch(10).loader(output="numpy") as loader:
+    next(iter(loader))
+    pools = loader._running._pools
+    with pools._stop._cond, pools._workers._shutdown_lock:
+        child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # what hangs is ended by a signal
+        pools._stop._cond.acquire(); pools._workers._shutdown_lock.acquire()
+        {ending}
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+""")
+    assert subprocess.run([sys.executable, str(script)], timeout=100, check=False).returncode == 5
+
+
 class _HeldPools(InlinePools):
     """Pools whose reads wait in a queue until a test runs or cancels them; all else runs at once."""
 

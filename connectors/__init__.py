@@ -10,6 +10,7 @@ credentials.py  which storage options are secrets
 paths.py      `resolve`: a URL, pattern or folder becomes a list of files; listing.py looks what is there
 registry.py   `choose`: a name or a file suffix becomes a connector, loaded when it is first asked for
 conform.py    `conform`: the rows of one file in the schema of the whole source
+isolate.py    `isolated`: the rows of a range that are bad, found by halving it
 tensors.py    dense columns as NumPy arrays and back, without a copy
 fitting.py    `fitted`: values of rows as a column of a type, none of them changed
 arrow_types.py  `Arrow`: arrays and types where the stubs do not know their members; which types are lists

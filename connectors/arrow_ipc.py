@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -21,11 +22,12 @@ from connectors.arrow_layout import (
     schema_message,
     stream_layout,
 )
-from connectors.arrow_rows import Rows, can_be_cut
+from connectors.arrow_rows import DamagedRows, Rows, can_be_cut
 from connectors.arrow_types import Kind
-from connectors.conform import conform, plain, rows_alone
+from connectors.conform import conformed, plain, rows_alone
 from connectors.contract import Chunk, FileInfo, Fragment, Json, Opened, Scan, Traits
-from connectors.faults import changed, reading
+from connectors.faults import changed, damaged, reading
+from connectors.isolate import isolated
 from connectors.kept import Kept
 from connectors.store import Store
 
@@ -130,28 +132,66 @@ class ArrowIpc:
                 file = self._files.get(opened.store, info, lambda: _weighed(_file(source, info.path)))
                 if file.packing in ("file", "stream"):
                     names = [name for name in file.schema.names if schema.get_field_index(name) >= 0]
-                    batch = _batch(source, file, info, fragment, names, range(start, stop))
-                    yield from self._chunks(batch, schema, range(0, stop - start, max_rows), info.path)
+                    part = _Part(source, file, info, fragment, names)
+                    rows = range(start, stop, max_rows)
+                    yield from (self._by_rows if file.can_be_cut else self._as_one)(part, schema, rows)
                     return
             with opened.store.open(info, memory_map=True) as source:
                 reader = pa.ipc.open_stream(_unpacked(source, file.packing))
                 position = 0
                 for batch in reader:
+                    # Also what lies in front, so that nothing behind a damage is read.
+                    found = self._checked(_selected(batch, schema), info.path)
                     rows = range(max(start - position, 0), min(stop - position, batch.num_rows), max_rows)
-                    yield from self._chunks(batch, schema, rows, info.path)
+                    for row in rows:
+                        some = found.slice(row, min(max_rows, rows.stop - row))
+                        yield conformed(some, schema, file=info.path)
                     position += batch.num_rows
                     if position >= stop:
                         return
         raise changed(info.path, f"a fragment has {position} rows, not {fragment.rows}")
 
-    def _chunks(self, batch: pa.RecordBatch, schema: pa.Schema, rows: range, path: str) -> Iterator[Chunk]:
-        """Some rows of a batch, `rows.step` at a time."""
-        found = _selected(batch, schema)
+    def _as_one(self, part: _Part, schema: pa.Schema, rows: range) -> Iterator[Chunk]:
+        """Rows of a record batch that cannot be cut, `rows.step` at a time: a damage anywhere costs all of it."""
+        path = part.info.path
+        found = self._checked(_selected(_batch(part, range(part.fragment.rows)), schema), path)
         for row in rows:
-            part = found.slice(row, min(rows.step, rows.stop - row))
-            if not self.trusted:
-                part.validate(full=True)
-            yield Chunk(conform(part, schema, file=path))
+            yield conformed(found.slice(row, min(rows.step, rows.stop - row)), schema, file=path)
+
+    def _by_rows(self, part: _Part, schema: pa.Schema, rows: range) -> Iterator[Chunk]:
+        """Rows of a record batch, `rows.step` at a time: a damaged row costs itself."""
+        path = part.info.path
+
+        def alone(low: int, high: int) -> pa.RecordBatch:
+            return self._checked(_selected(_cut_out(part, range(low, high)), schema), path)
+
+        found: pa.RecordBatch | None = None
+        with suppress(DamagedRows):
+            found = _selected(_batch(part, range(rows.start, rows.stop)), schema)
+        for row in rows:
+            stop = min(row + rows.step, rows.stop)
+            chunk: Chunk | None = None
+            if found is not None:
+                with suppress(DamagedRows):
+                    chunk = Chunk(self._checked(found.slice(row - rows.start, stop - row), path))
+            if chunk is None:
+                names = [field for field in part.file.schema if field.name in part.names]
+                chunk = isolated(alone, row, stop, pa.schema(names), DamagedRows)
+            fitting = conformed(chunk.batch, schema, file=path)
+            yield Chunk(fitting.batch, (*chunk.bad, *fitting.bad))
+
+    def _checked(self, batch: pa.RecordBatch, path: str) -> pa.RecordBatch:
+        """The same batch, unless it has offsets or text that are not sound.
+
+        Raises:
+            DamagedRows: it has.
+        """
+        if not self.trusted:
+            try:
+                batch.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise damaged(path, FORMAT, error, DamagedRows) from error
+        return batch
 
 
 def _scan(source: pa.NativeFile, info: FileInfo) -> tuple[pa.Schema, tuple[Batch, ...], bool]:
@@ -204,15 +244,30 @@ def _file(source: pa.NativeFile, path: str, layout: Layout | None = None) -> _Fi
     return _File(packing, message, schema, dictionaries, known=known, can_be_cut=cut)
 
 
-def _batch(
-    source: pa.NativeFile,
-    file: _File,
-    info: FileInfo,
-    fragment: Fragment,
-    names: list[str],
-    rows: range,
-) -> pa.RecordBatch:
+class _Part(NamedTuple):
+    """The columns `names` of one record batch."""
+
+    source: pa.NativeFile
+    file: _File
+    info: FileInfo
+    fragment: Fragment
+    names: list[str]
+
+
+def _cut_out(part: _Part, rows: range) -> pa.RecordBatch:
+    """Some rows of a record batch that can be cut, made of the bytes of these rows alone."""
+    source, file, info, fragment, names = part
+    if not names:
+        return rows_alone(len(rows))
+    head = batch_head(source, fragment.offset, info.path, 0)
+    if head is None:
+        raise changed(info.path, f"there is no record batch at byte {fragment.offset}")
+    return Rows(source, head, file.schema, info.path, file.known).columns(names, rows.start, rows.stop)
+
+
+def _batch(part: _Part, rows: range) -> pa.RecordBatch:
     """Some rows of a record batch, with the columns wanted and perhaps others."""
+    source, file, info, fragment, names = part
     offset, length = fragment.offset, fragment.length
     if offset + length > info.size:
         raise changed(info.path, f"a record batch at byte {offset} lies outside of it")

@@ -20,7 +20,7 @@ from connectors.arrow_layout import Buffers, Codec, Head, buffers_of
 from connectors.arrow_types import Column, Kind
 from dataflow.errors import DataError
 
-__all__ = ["Rows", "can_be_cut"]
+__all__ = ["DamagedRows", "Rows", "can_be_cut"]
 
 
 _BINARY: Final = (pt.is_string, pt.is_binary, pt.is_large_string, pt.is_large_binary)
@@ -28,6 +28,10 @@ _LISTS: Final = (pt.is_list, pt.is_large_list, pt.is_map)
 _VIEWS: Final = (pt.is_string_view, pt.is_binary_view)
 _INLINE_BYTES: Final = 12  # a text that is no longer lies in its view
 _VIEW: Final = np.dtype([("length", "<i4"), ("prefix", "<i4"), ("buffer", "<i4"), ("offset", "<i4")])
+
+
+class DamagedRows(DataError):
+    """Some of the rows that were asked for are wrong; others of the record batch may be read."""
 
 
 def can_be_cut(kind: Kind) -> bool:
@@ -70,6 +74,7 @@ class Rows:
         """Rows `start` to `stop` of some columns, of types that can be cut; not checked for sound values.
 
         Raises:
+            DamagedRows: where these rows say that their values lie, there is nothing.
             DataError: what the batch says of its buffers cannot be.
         """
         wanted = set(names)
@@ -169,7 +174,7 @@ class Rows:
         offsets: Column = np.frombuffer(memoryview(buffer), dtype)
         first, last = int(offsets[0]), int(offsets[-1])
         if not 0 <= first <= last:
-            raise self._damaged(f"has offsets from {first} to {last}")
+            raise self._damaged(f"has offsets from {first} to {last}", DamagedRows)
         # A map takes no notice of an offset of the columns inside.
         first -= first % 8 if part.parts else 0
         return (pa.py_buffer(offsets - first) if first else buffer), first, last
@@ -209,7 +214,9 @@ class Rows:
         content = None if codec is None else self._unpacked(offset, size, codec)
         size = size if content is None else content.size
         if not 0 <= start <= start + length <= size:
-            raise self._damaged(f"has a buffer of {size} bytes where {start + length} are needed")
+            raise self._damaged(
+                f"has a buffer of {size} bytes where {start + length} are needed", DamagedRows
+            )
         return self._read(offset + start, length) if content is None else content.slice(start, length)
 
     def _unpacked(self, offset: int, size: int, codec: Codec) -> pa.Buffer:
@@ -232,8 +239,8 @@ class Rows:
             raise self._damaged("ends early")
         return found
 
-    def _damaged(self, what: str) -> DataError:
-        return DataError(
+    def _damaged(self, what: str, kind: type[DataError] = DataError) -> DataError:
+        return kind(
             f"the record batch {what}.",
             file=self.path,
             offset=self.head.start,

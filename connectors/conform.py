@@ -10,9 +10,11 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from connectors.arrow_types import Column, Kind, is_list
+from connectors.contract import Chunk
+from connectors.isolate import isolated
 from dataflow.errors import DataError
 
-__all__ = ["conform", "plain", "rows_alone"]
+__all__ = ["conform", "conformed", "plain", "rows_alone"]
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema, *, file: str) -> pa.RecordBatch:
@@ -34,6 +36,22 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, *, file: str) -> pa.Record
         return batch.select([]).replace_schema_metadata(schema.metadata)
     columns = [_find(batch, field, file) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def conformed(batch: pa.RecordBatch, schema: pa.Schema, *, file: str) -> Chunk:
+    """As `conform`; a row with a value that does not fit is bad.
+
+    Raises:
+        DataError: the types do not go together, whatever the values.
+    """
+    try:
+        return Chunk(conform(batch, schema, file=file))
+    except DataError:
+        conform(batch.slice(0, 0), schema, file=file)
+    return isolated(
+        lambda low, high: conform(batch.slice(low, high - low), schema, file=file),
+        0, batch.num_rows, schema, DataError,
+    )  # fmt: skip
 
 
 def rows_alone(rows: int) -> pa.RecordBatch:

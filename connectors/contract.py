@@ -148,6 +148,10 @@ class Connector(Protocol):
         Every batch has exactly `schema` (a subset of the index's schema, in the order asked for): a column
         that this file lacks is null, a narrower type is widened. Memory in use stays near one chunk.
 
+        Which rows cannot be read depends on the fragment and `schema` alone, not on `start`, `stop` and `max_rows`:
+        what is wrong with single rows is said in `Chunk.bad`. An error says that from some row on the fragment
+        cannot be read: all rows in front of that row are yielded first, and a read of any behind it raises, too.
+
         Raises:
             DataError: as `scan`; also where the file is not what the index says.
             ConnectorError: the store cannot be read.

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dataflow.errors import ConnectorError, DataError, DataflowError
 
-__all__ = ["changed", "reading"]
+__all__ = ["changed", "damaged", "reading"]
 
 
 @contextmanager
@@ -25,18 +25,19 @@ def reading(path: str, what: str) -> Iterator[None]:
     except DataflowError:
         raise
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise _damaged(path, what, error) from error
+        raise damaged(path, what, error) from error
     except OSError as error:
         # Arrow has OSError for damaged content too; only one from the system has a number.
         if error.errno is None and type(error) is OSError:
-            raise _damaged(path, what, error) from error
+            raise damaged(path, what, error) from error
         raise ConnectorError(
             f"{path} cannot be read: {error}", hint="check that the file is still there and the connection"
         ) from error
 
 
-def _damaged(path: str, what: str, error: Exception) -> DataError:
-    return DataError(
+def damaged(path: str, what: str, error: Exception, kind: type[DataError] = DataError) -> DataError:
+    """The error of a file that is wrong as `what` ("Parquet"), as `error` says."""
+    return kind(
         f"it cannot be read as {what}: {error}", file=path, hint="write the file again, or leave it out"
     )
 

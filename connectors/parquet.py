@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from connectors.arrow_types import Kind
-from connectors.conform import conform, plain, rows_alone
+from connectors.conform import conform, conformed, plain, rows_alone
 from connectors.contract import Chunk, FileInfo, Fragment, Opened, Scan, Traits
 from connectors.faults import changed, reading
 from connectors.kept import Kept
@@ -37,6 +37,9 @@ SLICE_BYTES_PER_COLUMN = 16 << 10
 FAR = 4
 # Rows of a slice where the footer does not say how large they are, and no row group like it has been read.
 UNKNOWN_ROWS = 128
+# Rows that are read, or cannot be, together: a row group that is damaged somewhere is decoded so many at a time. A
+# million rows in units of one would take a minute for it.
+UNIT_ROWS = 16
 # What the buffers of all columns of a streamed row group take together, and one of them at most.
 BUFFERS_BYTES = 32 << 20
 BUFFER_BYTES = 256 << 10
@@ -53,7 +56,8 @@ class Parquet:
 
     Columns, and fields of structs, that are not asked for are not read. The calling thread decodes alone,
     without the GIL: a small row group at once, a larger one in slices of a few megabytes. Rows before `start`
-    are decoded and dropped.
+    are decoded and dropped. Of a row group that is damaged, the rows in front of that are read, but for fewer than
+    16.
     """
 
     # A file of a thousand row groups has a footer that takes longer to parse than one of its groups to read.
@@ -119,7 +123,10 @@ class Parquet:
                 fitting = max(1, int(slice_bytes / max(1, wanted.dense_bytes + loose_bytes)))
             size = min(max_rows, fitting)
             at_once = start == 0 and stop == fragment.rows <= min(max_rows, 2 * size)
-            batches = (_at_once if at_once else _stream)(part, min(size, stop))
+            if size > UNIT_ROWS:
+                size -= size % UNIT_ROWS
+            batches = (_at_once if at_once else _stream)(part, min(size, -(-stop // UNIT_ROWS) * UNIT_ROWS))
+            batches = _whole_units(batches, fragment.rows)
             if hidden:
                 batches = self._noted(batches, wanted)
             yield from _cut(batches, schema, start, stop, max_rows, info.path)
@@ -226,14 +233,19 @@ def _at_once(part: _Part, size: int) -> Iterator[pa.RecordBatch]:
         # More than 2 GB of nested values: smaller batches fit.
         yield from _stream(part, size)
         return
+    except (pa.ArrowException, OSError) as error:
+        if not _is_damage(error):
+            raise
+        yield from _stream(part, UNIT_ROWS)
+        return
     yield from table.to_batches()
 
 
 def _stream(part: _Part, size: int) -> Iterator[pa.RecordBatch]:
     """The rows of a row group, `size` at a time; fewer where that is far more than a slice should be, or over 2 GB of
-    nested values."""
+    nested values, or where the row group is damaged: all whole units in front of that come before the error."""
     with closing(_Reader(part, min(BUFFER_BYTES, max(1 << 14, BUFFERS_BYTES // len(part.leaves))))) as reader:
-        done = 0
+        done, in_units = 0, size == UNIT_ROWS
         while True:
             try:
                 for batch in _skip(reader.batches(part, size), done):
@@ -250,6 +262,32 @@ def _stream(part: _Part, size: int) -> Iterator[pa.RecordBatch]:
                 if size == 1:
                     raise
                 size = max(1, size // 2)
+            except (pa.ArrowException, OSError) as error:
+                if in_units or not _is_damage(error):
+                    raise
+                size, in_units = UNIT_ROWS, True
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether the content is at fault and not the store, whose errors have a number or are our own."""
+    return not isinstance(error, OSError) or (type(error) is OSError and error.errno is None)
+
+
+def _whole_units(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows, of `rows` in all, each when its whole unit has been decoded: those in front of a damage are then
+    the same, however many are decoded at a time."""
+    held: list[pa.RecordBatch] = []
+    row = 0
+    for batch in batches:
+        row += batch.num_rows
+        begun = 0 if row == rows else row % UNIT_ROWS
+        if begun >= batch.num_rows:
+            held.append(batch)  # it ends no unit
+            continue
+        yield from held
+        yield batch.slice(0, batch.num_rows - begun)
+        held = [batch.slice(batch.num_rows - begun)] if begun else []
+    yield from held
 
 
 def _skip(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
@@ -268,7 +306,7 @@ def _cut(
         first, last = max(start - position, 0), min(stop - position, batch.num_rows)
         position += batch.num_rows
         for row in range(first, last, max_rows):
-            yield Chunk(conform(batch.slice(row, min(max_rows, last - row)), schema, file=path))
+            yield conformed(batch.slice(row, min(max_rows, last - row)), schema, file=path)
         if position >= stop:
             return
     if position < stop:

@@ -169,16 +169,22 @@ class Tar:
             def load(column: str, member: Member) -> bytes:
                 return archive.at(member.data, member.size) if column in wanted else b""
 
-            for sample in self._samples(Members(archive, path), path, load):
-                if row >= start:
-                    run.append(sample)
-                    run_bytes += sum(map(len, sample[1].values()))
-                row += 1
-                if run and (len(run) == max_rows or run_bytes >= _FRAGMENT_BYTES or row == stop):
+            samples = self._samples(Members(archive, path), path, load)
+            try:
+                for sample in samples:
+                    if row >= start:
+                        run.append(sample)
+                        run_bytes += sum(map(len, sample[1].values()))
+                    row += 1
+                    if run and (len(run) == max_rows or run_bytes >= _FRAGMENT_BYTES or row == stop):
+                        yield self._chunk(Payloads.copied(run), schema, path)
+                        run, run_bytes = [], 0
+                    if row >= stop:
+                        return
+            except DataError:
+                if run:
                     yield self._chunk(Payloads.copied(run), schema, path)
-                    run, run_bytes = [], 0
-                if row >= stop:
-                    return
+                raise
         raise changed(path, f"it has {row} rows where {stop} are needed")
 
     def _chunk(self, payloads: Payloads, schema: pa.Schema, path: str) -> Chunk:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from dataflow.execute.program import Group, Program
 from dataflow.execute.room import Room, Share
 from dataflow.execute.streams import OpenStreams
 from dataflow.graph.block import BadSample, Block
+from dataflow.graph.calls import forget_frames
 from dataflow.order.stream import Stream
 from dataflow.order.windows import Span, Window, ids, locate
 
@@ -53,13 +55,12 @@ class Gather:
         self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum([span.wanted for span in spans])])
         self._bad: dict[int, BadSample] = {}  # by delivered row
 
-    def read_span(self, number: int, streams: OpenStreams, meters: Meters, *, tolerant: bool) -> None:
-        """Read span `number` and put its rows in their places.
-
-        With `tolerant`, a fragment that cannot be read makes all its rows bad; else its error is raised.
+    def read_span(self, number: int, streams: OpenStreams, meters: Meters) -> None:
+        """Read span `number` and put its rows in their places; where its fragment cannot be read any further, the
+        rows from there on are bad.
 
         Raises:
-            DataError, ConnectorError: it cannot be read.
+            ConnectorError: the store cannot be read.
             CutWindow, PlanError, CancelledError: see `Share.took`.
         """
         span, start = self.spans[number], int(self._starts[number])
@@ -67,13 +68,15 @@ class Gather:
         rows, _ = self._places.read_rows(start, start + wanted)
         if rows.start == rows.stop:
             return
-        waits = self.arrivals.keeps_arrow
-        try:
-            with meters.busy("read") as stage:
-                done = 0
-                if waits:
-                    self._share.wait()
-                for chunk, at in streams.read(self.group.indexes[span.leaf], self.group.schema, span):
+        waits, done = self.arrivals.keeps_arrow, 0
+        with (
+            meters.busy("read") as stage,
+            closing(streams.read(self.group.indexes[span.leaf], self.group.schema, span)) as chunks,
+        ):
+            if waits:
+                self._share.wait()
+            try:
+                for chunk, at in chunks:
                     done += self._put(span, chunk, at, start, done)
                     nbytes = chunk.batch.nbytes
                     stage.rows += chunk.batch.num_rows
@@ -82,17 +85,11 @@ class Gather:
                         self._arrow.took(nbytes)
                     if waits and done < wanted:
                         self._share.wait()
-        except DataError as error:
-            if not tolerant:
-                raise
-            for row in range(rows.start, rows.stop):
-                self._fail(row, error)
-
-    def first_of(self, number: int, error: Exception) -> BadSample:
-        """The first row in delivery order of span `number`, which could not be read."""
-        start = int(self._starts[number])
-        rows, _ = self._places.read_rows(start, start + self.spans[number].wanted)
-        return self._bad_row(int(self._places.to[rows].min()), error)
+            except DataError as error:
+                forget_frames(error)  # it is kept for what else is read of the fragment
+                rows, _ = self._places.read_rows(start + done, start + wanted)
+                for row in range(rows.start, rows.stop):
+                    self._fail(row, error)
 
     def _put(self, span: Span, chunk: Chunk, at: int, start: int, done: int) -> int:
         """Place a chunk whose first row is source row `at`, behind `done` wanted rows; returns how many it had."""
@@ -119,18 +116,15 @@ class Gather:
         inside = np.arange(chunk.batch.num_rows) if index is None else index
         read = np.arange(rows.start, rows.stop)
         good = np.ones(len(inside), np.bool_)
-        for bad in chunk.bad:
-            for place in np.flatnonzero(inside == bad.row):
-                good[place] = False
-                self._fail(int(read[place]), bad.error)
+        errors = {bad.row: bad.error for bad in chunk.bad}
+        for place in np.flatnonzero(np.isin(inside, list(errors))).tolist():
+            good[place] = False
+            self._fail(int(read[place]), errors[int(inside[place])])
         return inside[good], read[good]
 
     def _fail(self, read_row: int, error: Exception) -> None:
         row = int(self._places.to[read_row])
-        self._bad[row] = self._bad_row(row, error)
-
-    def _bad_row(self, row: int, error: Exception) -> BadSample:
-        return BadSample(int(self._places.origin[row]), int(self._ids[row]), "read", error)
+        self._bad[row] = BadSample(int(self._places.origin[row]), int(self._ids[row]), "read", error)
 
     def block(self) -> Block:
         """All rows that were read. Call it once, when every span has been read."""

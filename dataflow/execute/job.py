@@ -12,7 +12,6 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dataflow.errors import DataError
 from dataflow.execute.arrow_use import ArrowUse
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.gather import Gather, gathers_of
@@ -176,11 +175,7 @@ class WindowJob:
             before.wait()
         # What lies in front of a span that failed is read none the less: if that fails too, its error is the one.
         if not self._cancelled and (self._failed is None or task < self._failed[0]):
-            try:
-                gather.read_span(number, self.bench.streams, self.bench.meters, tolerant=self.bench.tolerant)
-            except DataError as error:
-                self.bench.ends_with(gather.first_of(number, error))
-                raise
+            gather.read_span(number, self.bench.streams, self.bench.meters)
 
     def _one_read(self, task: int, done: Future[None]) -> None:
         error = _error_of(done)

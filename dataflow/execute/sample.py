@@ -84,7 +84,7 @@ def run_window(
     gathers = gathers_of(program, stream, window, None, BufferPool(0), ArrowUse(0))
     for gather in gathers:
         for number in range(len(gather.spans)):
-            gather.read_span(number, readers, turned.meters, tolerant=turned.isolate)
+            gather.read_span(number, readers, turned.meters)
     parts = [gather.block() for gather in gathers]
     if as_ids is not None:
         groups = zip(parts, program.groups, strict=True)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from connectors.contract import BadRow, Chunk, Opened
 from connectors.faults import changed
 from connectors.readers import Readers
+from dataflow.errors import DataError
 from dataflow.index.index import Index
 from dataflow.order.windows import Span
 
@@ -24,6 +25,9 @@ __all__ = ["Chain", "OpenStreams"]
 # Ends that nothing has gone on from: of lanes' last fragments, and of runs that were broken off.
 _MOST_ENDS = 256
 
+
+# Fragments of which it is known from where on they cannot be read.
+_MOST_DAMAGED = 256
 
 _Place = tuple[int, tuple[str, ...], int, int]
 
@@ -61,32 +65,56 @@ class OpenStreams:
         self._paused: OrderedDict[_Place, _Paused] = OrderedDict()
         self._sources: dict[int, Opened] = {}
         self._readers = Readers(open_files)
+        self._damaged: OrderedDict[_Place, tuple[int, DataError]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def read(self, index: Index, schema: pa.Schema, span: Span) -> Iterator[tuple[Chunk, int]]:
-        """The rows of a span, chunk by chunk, each with the source row of its first row.
+    def read(self, index: Index, schema: pa.Schema, span: Span) -> Generator[tuple[Chunk, int], None, None]:
+        """The rows of a span, chunk by chunk, each with the source row of its first row. Close it.
 
         Raises:
-            DataError: the fragment has fewer rows than the index says, or cannot be decoded.
+            DataError: the fragment has fewer rows than the index says, or cannot be decoded from here on; all rows
+                in front of that have been given.
         """
         first = int(index.starts[span.fragment])
         stop = int(index.starts[span.fragment + 1])
+        self._refuse_damaged(index, schema, span)
         if index.traits.row_ranges or (span.lo, span.hi) == (first, stop):
             reader = self._open(index, schema, span, span.lo - first, span.hi - first)
         else:
             reader = self._resume(index, schema, span, stop - first)
-        while reader.row < span.hi:
-            chunk = reader.ahead or next(reader.rest, None)
-            if chunk is None:
-                path = index.files[index.fragment(span.fragment).file].path
-                raise changed(path, f"a fragment has {reader.row - first} rows, not {stop - first}")
-            taken, reader.ahead = _split(chunk, span.hi - reader.row)
-            at, reader.row = reader.row, reader.row + taken.batch.num_rows
-            yield taken, at
-        if reader.row < stop and not index.traits.row_ranges:
-            self._pause(index, schema, span, reader)
-        else:
-            reader.close()
+        paused = False
+        try:
+            while reader.row < span.hi:
+                chunk = reader.ahead or next(reader.rest, None)
+                if chunk is None:
+                    path = index.files[index.fragment(span.fragment).file].path
+                    raise changed(path, f"a fragment has {reader.row - first} rows, not {stop - first}")
+                taken, reader.ahead = _split(chunk, span.hi - reader.row)
+                at, reader.row = reader.row, reader.row + taken.batch.num_rows
+                yield taken, at
+            paused = reader.row < stop and not index.traits.row_ranges
+        except DataError as error:
+            self._note_damage(index, schema, span, reader.row, error)
+            raise
+        finally:
+            if paused:
+                self._pause(index, schema, span, reader)
+            else:
+                reader.close()
+
+    def _refuse_damaged(self, index: Index, schema: pa.Schema, span: Span) -> None:
+        """Raise again what came of reading a fragment, for rows behind that: it takes long to decode up to there."""
+        with self._lock:
+            row, error = self._damaged.get(_place(index, schema, span.fragment, 0), (span.hi, None))
+        if error is not None and row <= span.lo:
+            raise error
+
+    def _note_damage(self, index: Index, schema: pa.Schema, span: Span, row: int, error: DataError) -> None:
+        place = _place(index, schema, span.fragment, 0)
+        with self._lock:
+            self._damaged[place] = min(row, self._damaged.get(place, (row, error))[0]), error
+            while len(self._damaged) > _MOST_DAMAGED:
+                self._damaged.popitem(last=False)
 
     def _open(self, index: Index, schema: pa.Schema, span: Span, start: int, stop: int) -> _Paused:
         width = sum(index.row_bytes.get(name, 8.0) for name in schema.names)
@@ -127,6 +155,8 @@ class OpenStreams:
         """Close all paused readers, and the files."""
         self._limit = 0
         self._keep(0)
+        with self._lock:
+            self._damaged.clear()
         self._readers.close()
 
 

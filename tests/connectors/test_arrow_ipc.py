@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import connectors.arrow_ipc
 from connectors.arrow_ipc import ArrowIpc
-from connectors.conform import conform
-from connectors.contract import Fragment, Opened
+from connectors.conform import conformed
+from connectors.contract import Chunk, Fragment, Opened
 from connectors.paths import resolve
 from dataflow.errors import DataError
 
@@ -48,6 +48,8 @@ def table_of(path: Path, schema: pa.Schema | None = None, connector: ArrowIpc | 
     opened, found, fragments = scanned(path, used)
     wanted = found if schema is None else schema
     chunks = [chunk for f in fragments for chunk in used.read(opened, f, wanted, 0, f.rows, 3)]
+    for bad in [bad for chunk in chunks for bad in chunk.bad]:
+        raise bad.error
     return pa.Table.from_batches([chunk.batch for chunk in chunks], wanted)
 
 
@@ -155,11 +157,11 @@ def test_only_the_wanted_columns_are_decompressed(
     path = write(tmp_path / "t.arrow", TABLE, kind, compression="zstd")
     seen: list[list[str]] = []
 
-    def noted(batch: pa.RecordBatch, schema: pa.Schema, *, file: str) -> pa.RecordBatch:
+    def noted(batch: pa.RecordBatch, schema: pa.Schema, *, file: str) -> Chunk:
         seen.append(batch.schema.names)
-        return conform(batch, schema, file=file)
+        return conformed(batch, schema, file=file)
 
-    monkeypatch.setattr(connectors.arrow_ipc, "conform", noted)
+    monkeypatch.setattr(connectors.arrow_ipc, "conformed", noted)
     assert table_of(path, pa.schema([("s", pa.large_string())]))["s"].to_pylist() == TABLE["s"].to_pylist()
     assert {name for names in seen for name in names} == {"s"}
 

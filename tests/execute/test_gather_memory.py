@@ -43,7 +43,7 @@ def watched(tmp_path: Path) -> Watched:
     streams, watched = OpenStreams(1 << 20, limit=1), Watched()
     (gather,) = gathers_of(setup.plan.program, setup.plan.stream, window, None, BufferPool(0), watched)
     for number in range(len(gather.spans)):
-        gather.read_span(number, streams, Meters(), tolerant=False)
+        gather.read_span(number, streams, Meters())
     block = gather.block()
     streams.close()
     assert sorted(block.columns) == ["a", "b"]

@@ -37,8 +37,8 @@ SLICE_BYTES_PER_COLUMN = 16 << 10
 FAR = 4
 # Rows of a slice where the footer does not say how large they are, and no row group like it has been read.
 UNKNOWN_ROWS = 128
-# Rows that are read, or cannot be, together: a row group that is damaged somewhere is decoded so many at a time. A
-# million rows in units of one would take a minute for it.
+# Rows that are read, or cannot be, together: what lies in front of a damage is decoded so many at a time, which takes
+# long for single rows.
 UNIT_ROWS = 16
 # What the buffers of all columns of a streamed row group take together, and one of them at most.
 BUFFERS_BYTES = 32 << 20

@@ -88,6 +88,7 @@ class DealtDriver:
         self._own = lanes_of(self._rank, self._world, self._batching.lanes)
         self._ahead = ReadAhead(bench, setup.budget.pace)
         self._errors, self._max_errors = errors, setup.options.errors.max_errors
+        self._straws: list[BadSample] = []  # the bad rows of a batch up to the first that is not borne
         self._said = False
 
     def run(self, epoch: int, step: int, place: DealtPlace) -> Generator[Made, None, None]:
@@ -114,11 +115,16 @@ class DealtDriver:
             while self._is_batch(now):
                 batch, failure = self._tried(lanes, now)
                 behind = DealtPlace(now.place.cursors, now.turn)
-                after = self._settle(lanes, epoch, step + 1, behind, failure)
+                try:
+                    after = self._settle(lanes, epoch, step + 1, behind, failure)
+                    last = after.error is None and not self._is_batch(after)
+                    if last:
+                        batch, failure = self._with_left(lanes, batch)
+                        if self._bench.tolerant:
+                            self._heard(Word(epoch, step + 1, failure is not None, lanes.offers(0)), failure)
+                except DataError as error:
+                    yield from self._ends_with(epoch, step, error, tuple(self._straws))
                 assert batch is not None
-                last = after.error is None and not self._is_batch(after)
-                if last:
-                    batch = batch.with_bad((*batch.bad, *self._reported(lanes.left_bad())))
                 # What is wrong with the next batch is said when that is due: this one is whole.
                 yield Made(epoch, step, [batch], after=after.place.state(), last=last)
                 # By now it was taken: it must not be held while the next one is made.
@@ -264,8 +270,26 @@ class DealtDriver:
             batch = padded(batch, share.slots, share.valid)
         return batch.with_bad(self._reported(lanes.passed_bad()))
 
+    def _with_left(
+        self, lanes: OpenLanes, batch: HostBatch | None
+    ) -> tuple[HostBatch | None, Exception | None]:
+        """The last batch of an epoch, which reports the bad rows behind it, too; or that they are too many."""
+        assert batch is not None
+        try:
+            return batch.with_bad((*batch.bad, *self._reported(lanes.left_bad()))), None
+        except DataError as error:
+            return None, error
+
     def _reported(self, bad: list[BadSample]) -> list[BadSample]:
-        """Bad rows that a batch reports: they count for those that follow it."""
+        """Bad rows that a batch reports: they count for those that follow it.
+
+        Raises:
+            DataError: those of all lanes of this rank are more than `max_errors`; no rank delivers the batch.
+        """
+        most = self._max_errors
+        if bad and most is not None and self._errors + len(bad) > most:
+            self._straws = bad[: max(0, most - self._errors) + 1]
+            raise too_many(self._errors + len(self._straws), most, self._straws[-1], self._bench.place)
         self._errors += len(bad)
         return bad
 

@@ -48,14 +48,16 @@ def _parquet(folder: Path) -> Callable[[], Path]:
 
 def _arrow(folder: Path) -> Callable[[], Path]:
     path = folder / "t.arrow"
-    with pa.ipc.new_file(path, TABLE.schema) as writer:
+    with pa.ipc.new_file(str(path), TABLE.schema) as writer:
         writer.write_table(TABLE, max_chunksize=ROWS // 2)
     return lambda: _broken(path, 0.4, 64)
 
 
 def _packed_arrow(folder: Path) -> Callable[[], Path]:
     path = folder / "t.arrow"
-    with pa.ipc.new_file(path, TABLE.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    with pa.ipc.new_file(
+        str(path), TABLE.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+    ) as writer:
         writer.write_table(TABLE, max_chunksize=ROWS // 2)
     return lambda: _broken(path, 0.3, 64)
 

@@ -143,3 +143,28 @@ def test_on_several_ranks_all_stop_at_the_same_batch() -> None:
     assert found[1][-1].row == 89
     assert isinstance(found[0][-1], RankError)
     assert "rank 1 failed in lane 2" in str(found[0][-1])
+
+
+@pytest.mark.parametrize("bad", [{2, 12}, {2, 19}, {22, 32}])
+def test_what_the_lanes_of_one_rank_have_together_ends_all_ranks_at_one_batch(bad: set[int]) -> None:
+    # Lane l has rows 10 l to 10 l + 9; rank 0 owns lanes 0 and 1.
+    pipe = _pipe(bad, [10] * 4, 4)
+    owner = min(bad) // 20
+    ranks = meeting_loaders(pipe, 2, errors=[ErrorPolicy(on_error="skip", max_errors=1)] * 2)
+    said: dict[int, Exception] = {}
+    running = {rank: iter(loader) for rank, loader in enumerate(ranks)}
+    while len(said) < 2:
+        for rank in running.keys() - said.keys():
+            try:
+                next(running[rank])
+            except (DataError, RankError) as error:
+                said[rank] = error
+    steps = [loader.step for loader in ranks]
+    for loader in ranks:
+        loader.close()
+    assert steps[0] == steps[1]
+    mine = said[owner]
+    assert isinstance(mine, DataError)
+    assert ("2 bad rows, and max_errors=1" in str(mine), mine.row) == (True, max(bad))
+    # Where one lane has them all, that is known before the batch is made.
+    assert str(said[1 - owner]).startswith((f"ranks [{owner}] failed", f"rank {owner} failed"))

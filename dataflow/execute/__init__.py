@@ -10,6 +10,7 @@ Read in this order:
     sample.py     rows in file order, on the caller's own thread
     ask.py        questions that run a pipeline: how many rows, which row, how well mixed
     program.py    the operators below `batch`, as one function of a range of a window
+    guard.py      a step run so that a row for which it fails costs that row
     dense.py      which columns are NumPy memory; all others stay Arrow
     streams.py    reading fragments piece by piece; files and decoders that stay open
     places.py     where the rows of a window go
@@ -24,6 +25,7 @@ Read in this order:
     read_ahead.py which lane starts its next window, and when
     segment.py    rows of a block
     row_queue.py  the rows of one lane, from the front; bad ones raise or are replaced
+    made.py       what every driver hands on: consecutive batches
     known.py      the driver where lengths are known: batches by arithmetic
     outputs.py    one lane behind row-changing operators, as a queue from a cursor on
     open_lanes.py the lanes that one rank runs, its own and those that its share reaches into

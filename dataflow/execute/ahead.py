@@ -11,7 +11,7 @@ from queue import SimpleQueue
 
 from dataflow.errors import LoaderClosed
 from dataflow.execute.assemble import HostBatch
-from dataflow.execute.known import Made
+from dataflow.execute.made import Made
 
 __all__ = ["Ahead"]
 

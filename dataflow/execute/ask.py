@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 
 import numpy as np
 import numpy.typing as npt
@@ -35,12 +36,12 @@ def count(node: Node, seed: int) -> int:
     passes = plan.stream.passes
     # Random operators give another number of rows in every pass.
     random = any(step.traits.random for step in walk(plan.root))
-    order = FileOrder(plan.root, plan.stream, seed)
     rows = 0
-    for turn in range(passes if random else 1):
-        for _, _, block in order.blocks(turn=turn):
-            _refuse_bad(block, plan)
-            rows += block.rows
+    with closing(FileOrder(plan.root, plan.stream, seed)) as order:
+        for turn in range(passes if random else 1):
+            for _, _, block in order.blocks(turn=turn):
+                _refuse_bad(block, plan)
+                rows += block.rows
     return rows if random else rows * passes
 
 
@@ -105,7 +106,8 @@ def row(node: Node, number: int, seed: int) -> Row:
     place = asked + plan.stream.n if asked < 0 else asked
     if not 0 <= place < plan.stream.n:
         raise IndexError(f"row {asked} of {plan.stream.n}")
-    block = FileOrder(plan.root, plan.stream, seed).read(place, place + 1)
+    with closing(FileOrder(plan.root, plan.stream, seed)) as order:
+        block = order.read(place, place + 1)
     _refuse_bad(block, plan)
     return listed(block.columns, block.rows)[0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, field
 from math import prod
@@ -144,12 +145,12 @@ class _Compiler:
         """What a function gives for the first rows that come to it; where bad rows are borne, for which it does."""
         basis = _in_file_order(node.input)
         stream = self.stream(basis)
-        order = FileOrder(basis, stream, self.seed)
         draw = Draw(self.seed, 0, node.key or node.kind)
         most = min(_PROBE_ROWS, node.traits.chunk or _PROBE_ROWS)
         rows, asked, failure = _PROBE_ROWS, 0, None
         while True:
-            block = order.read(0, min(rows, stream.n), isolate=self.tolerant)
+            with closing(FileOrder(basis, stream, self.seed)) as order:
+                block = order.read(0, min(rows, stream.n), isolate=self.tolerant)
             for start in range(asked, block.rows, most):
                 try:
                     return node.probe(block.slice(start, min(block.rows, start + most)), draw)

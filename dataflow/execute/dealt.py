@@ -18,7 +18,7 @@ from dataflow.execute.agree import Ranks, Word, lanes_of
 from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
 from dataflow.execute.feed import LaneFeed, LanePlace
 from dataflow.execute.job import Bench
-from dataflow.execute.known import Made
+from dataflow.execute.made import Made
 from dataflow.execute.needs import ALL_ROWS
 from dataflow.execute.open_lanes import OpenLanes
 from dataflow.execute.outputs import Cursor, LaneOutputs

@@ -2,47 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 
 import pyarrow as pa
 
-from connectors.contract import Json
 from dataflow.errors import InternalError
 from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
 from dataflow.execute.dense import dense_shape
 from dataflow.execute.feed import LaneFeed, LanePlace
 from dataflow.execute.job import Bench
+from dataflow.execute.made import Made
 from dataflow.execute.needs import Needs
 from dataflow.execute.read_ahead import ReadAhead
 from dataflow.execute.replace import Mend
 from dataflow.execute.row_queue import RowQueue
 from dataflow.execute.setup import Setup
-from dataflow.graph.block import BadSample
 from dataflow.options import World
 from dataflow.order.batches import RankShare, Steps
 
-__all__ = ["KnownDriver", "Made"]
+__all__ = ["KnownDriver"]
 
 # A run of rows that are not of one size is taken in so many times as many steps as have been weighed: rows may be a
 # thousand times as large as those of the run before.
 _LEAP = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """Consecutive batches of one epoch from step `step` on, made or in the making; none at the epoch's end."""
-
-    epoch: int
-    step: int
-    batches: list[HostBatch] | Future[list[HostBatch]]
-    ends_epoch: bool = False
-    last: bool | None = None  # whether the last of them is the epoch's last; None: the number of steps tells
-    after: Mapping[str, Json] | None = (
-        None  # what a state keeps behind the last of them, beside epoch and step
-    )
-    left_bad: tuple[BadSample, ...] = ()  # bad rows of an epoch that has no batch
 
 
 class _Epoch:
@@ -65,7 +48,7 @@ class _Epoch:
     def close(self) -> None:
         """Let go of all lanes."""
         for lane in self.lanes.values():
-            lane.feed.cancel()
+            lane.close()
 
 
 def _known(setup: Setup) -> Steps:

@@ -32,7 +32,7 @@ class OpenLanes:
         """Have the own lanes and `foreign` ones open, new ones at their cursor, and let go of all others."""
         needed = {*self._own, *foreign}
         for lane in [lane for lane in self._open if lane not in needed]:
-            self._open.pop(lane).feed.cancel()
+            self._open.pop(lane).close()
         new = {lane: self._make(lane, cursors[lane]) for lane in sorted(needed) if lane not in self._open}
         self._open.update(new)
         self._ahead.add(self._epoch, [outputs.feed for outputs in new.values()])
@@ -73,5 +73,5 @@ class OpenLanes:
     def close(self) -> None:
         """Let go of all lanes; may be called twice."""
         for outputs in self._open.values():
-            outputs.feed.cancel()
+            outputs.close()
         self._open.clear()

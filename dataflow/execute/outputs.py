@@ -186,6 +186,12 @@ class LaneOutputs:
             )
         self._fetch()
 
+    def close(self) -> None:
+        """Let go of the lane, and of its error, whose frames know this and a window."""
+        self.feed.cancel()
+        self._held.clear()
+        self.error = None
+
     def left_bad(self) -> list[BadSample]:
         """The bad rows that have not been reported, in front of the cursor or behind it."""
         left = [bad for _, bad in self._bad]

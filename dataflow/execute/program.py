@@ -17,18 +17,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dataflow.errors import InternalError, PlanError
+from dataflow.errors import PlanError
 from dataflow.execute.dense import dense_shape
+from dataflow.execute.guard import emptied, guarded
 from dataflow.execute.metrics import Meters
 from dataflow.graph.block import BadSample, Block, as_arrow, concat_blocks
-from dataflow.graph.calls import check_wanted, fail, first_id, stage_error
 from dataflow.graph.draw import Draw, Turn
 from dataflow.graph.node import Node, walk
 from dataflow.index.index import Index
 
 Int64s = npt.NDArray[np.int64]
 
-__all__ = ["Group", "Program", "Took", "Turned", "compile_program", "cut", "guarded", "untold"]
+__all__ = ["Group", "Program", "Took", "Turned", "compile_program", "cut", "untold"]
 
 # What a part of a window shall become in front of a step that wants all of it.
 _PART_BYTES = 4 << 20
@@ -169,7 +169,7 @@ class _Kernel:
     def run(self, parts: Sequence[Block], turned: Turned) -> Block:
         block = self.feed.run(parts, turned)
         if block.rows == 0:
-            return _emptied(block, self.node)
+            return emptied(block, self.node)
         draw = Draw(turned.seed, turned.turn, self.node.key or self.node.kind)
         chunk = self.node.traits.chunk
         with turned.meters.busy(self.node.kind) as stage:
@@ -186,18 +186,6 @@ def _merged(before: Block, after: Block) -> tuple[BadSample, ...]:
     return (*(bad for bad in before.bad if id(bad) not in known), *after.bad)
 
 
-def _emptied(block: Block, node: Node) -> Block:
-    """No rows, with the columns that `node` gives: user functions are never called for nothing."""
-    if node.schema is None:
-        raise InternalError(f"the columns of {node.label()} are not known.")
-    columns = {field.name: pa.array([], field.type) for field in node.schema}
-    ids = block.ids
-    if node.traits.many:
-        axes = 1 if ids.ndim == 1 else ids.shape[1]
-        ids = np.zeros((0, axes + 1), np.int64)
-    return Block(columns, ids, block.origin, bad=block.bad)
-
-
 def _chunks(block: Block, rows: int) -> list[Block]:
     """Cut a block at the multiples of `rows` of its window, whatever rows are left of each part; and each part again
     where it has become more than `rows` rows."""
@@ -208,43 +196,6 @@ def _chunks(block: Block, rows: int) -> list[Block]:
         for low, high in pairwise(cuts)
         for start in range(low, high, rows)
     ]
-
-
-def guarded(node: Node, kernel: Callable[[Block], Block], block: Block, isolate: bool) -> Block:
-    """Run what `node` does to a block; where it fails, halve the block until the bad rows stand alone.
-
-    Raises:
-        PlanError, InternalError: the fault is not that of a row.
-    """
-    check_wanted()
-    try:
-        return kernel(block)
-    except (InternalError, PlanError):
-        raise
-    except Exception as error:
-        if not isolate and node.traits.holds_gil:
-            # A user's function is not run again to find the row: the error is due with the first of them.
-            wrapped = stage_error(node.title, error)
-            samples = zip(
-                block.origin.tolist(), block.ids.reshape(block.rows, -1)[:, 0].tolist(), strict=True
-            )
-            bad_rows = tuple(
-                BadSample(origin, sample, node.title, wrapped, block.rows) for origin, sample in samples
-            )
-            empty = _emptied(block.slice(0, 0), node)
-            return Block(empty.columns, empty.ids, empty.origin, bad=bad_rows)
-        if node.traits.whole_window or block.rows == 0:
-            fail(node.title, error, sample_id=first_id(block, 0) if block.rows == 1 else None)
-        if block.rows == 1:
-            sample = first_id(block, 0)
-            bad = BadSample(
-                int(block.origin[0]), sample, node.title, stage_error(node.title, error, sample_id=sample)
-            )
-            empty = _emptied(block.slice(0, 0), node)
-            return Block(empty.columns, empty.ids, empty.origin, bad=(bad,))
-        middle = block.rows // 2
-        halves = [block.slice(0, middle), block.slice(middle, block.rows)]
-        return concat_blocks([guarded(node, kernel, half, isolate) for half in halves])
 
 
 @dataclass(frozen=True)

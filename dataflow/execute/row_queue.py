@@ -54,6 +54,12 @@ class RowQueue:
         """Put back what was taken last."""
         self._ready.extendleft(reversed(segments))
 
+    def close(self) -> None:
+        """Let go of the lane, and of its error, whose frames know this and a window."""
+        self.feed.cancel()
+        self._ready.clear()
+        self._error = None
+
     def _fetched(self) -> Segment:
         if self._error is not None:
             raise self._error

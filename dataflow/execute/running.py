@@ -26,7 +26,8 @@ from dataflow.execute.buffers import BufferPool
 from dataflow.execute.dealt import DealtDriver, DealtPlace
 from dataflow.execute.horizon import Horizon
 from dataflow.execute.job import Bench
-from dataflow.execute.known import KnownDriver, Made
+from dataflow.execute.known import KnownDriver
+from dataflow.execute.made import Made
 from dataflow.execute.mended import Mended
 from dataflow.execute.metrics import Meters
 from dataflow.execute.one_by_one import OneByOne

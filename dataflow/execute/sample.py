@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +32,7 @@ _BLOCK_ROWS = 1 << 16
 
 
 class FileOrder:
-    """The rows that come out of a step by their place in file order, whatever shuffles are below it.
+    """The rows that come out of a step by their place in file order, whatever shuffles are below it. Close it.
 
     Args:
         stream: the rows of `node`.
@@ -41,6 +42,10 @@ class FileOrder:
         self._program, self._stream, self._seed = compile_program(node), stream, seed
         # One for each group, so that what comes next goes on with the decoder that is open.
         self._readers = OpenStreams(_SLICE_BYTES, limit=len(self._program.groups))
+
+    def close(self) -> None:
+        """Close the readers that wait; may be called twice."""
+        self._readers.close()
 
     def read(self, start: int, stop: int, *, turn: Turn = 0, isolate: bool = False) -> Block:
         """Rows `start` to `stop` of the pass of `turn`; `origin` counts from `start`.
@@ -80,7 +85,8 @@ def run_window(
     `readers`, for one thread, are those that an earlier call left open.
     """
     if readers is None:
-        readers = OpenStreams(_SLICE_BYTES, limit=1)
+        with closing(OpenStreams(_SLICE_BYTES, limit=1)) as own:
+            return run_window(program, stream, window, turned, as_ids=as_ids, readers=own)
     gathers = gathers_of(program, stream, window, None, BufferPool(0), ArrowUse(0))
     for gather in gathers:
         for number in range(len(gather.spans)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Generic, NamedTuple, TypeVar
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from connectors.contract import Prunes
 from dataflow.errors import InternalError, PlanError
-from dataflow.execute.program import guarded
+from dataflow.execute.guard import guarded
 from dataflow.execute.row_names import FindPlace, located, place_finder, row_namer
 from dataflow.execute.sample import FileOrder
 from dataflow.graph.block import BadSample, Block
@@ -47,11 +48,11 @@ def find_kept(step: Node, stream: Stream, seed: int, sources: Mapping[int, Index
     source, key = step.input.source, selection.selection_key
     if source is not None and key is not None:
         return Kept(_by_fragment(key, source.index, stream, replace(decide, tolerant=True)))
-    order = FileOrder(step.input, stream, seed)
     bitmap = np.zeros(-(-stream.n // 8), np.uint8)
     error: Exception | None = None
     is_open = False
-    with Progress(f"Filtering {', '.join(sources[leaf.number].name for leaf in stream.leaves)}") as progress:
+    names = ", ".join(sources[leaf.number].name for leaf in stream.leaves)
+    with closing(FileOrder(step.input, stream, seed)) as order, Progress(f"Filtering {names}") as progress:
         progress.begin(stream.n)
         for start, stop, block in order.blocks(isolate=tolerant):
             found = decide.about(block, stop - start)
@@ -124,7 +125,8 @@ def _by_fragment(key: str, index: Index, stream: Stream, decide: _Decision) -> n
         if some is not None and not some[fragment]:
             return np.zeros(stop - start, np.bool_)
         # Draws take no part: a source makes none.
-        block = FileOrder(decide.step.input, stream, 0).read(start, stop, isolate=True)
+        with closing(FileOrder(decide.step.input, stream, 0)) as order:
+            block = order.read(start, stop, isolate=True)
         found = decide.about(block, stop - start)
         if found.error is not None and found.open:
             raise found.error

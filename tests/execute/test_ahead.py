@@ -13,7 +13,7 @@ import pytest
 from dataflow.errors import LoaderClosed
 from dataflow.execute.ahead import Ahead
 from dataflow.execute.assemble import HostBatch
-from dataflow.execute.known import Made
+from dataflow.execute.made import Made
 
 
 def test_batches_in_the_making_in_front_of_an_error_are_finished_before_the_pools_end() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -677,3 +679,20 @@ def test_a_function_that_returns_something_else_is_a_stage_error_that_names_it()
     pipe = fragments((8,)).map(nothing, schema={"x": "int64"}).batch(4)
     with pipe.loader() as loader, pytest.raises(StageError, match=r"nothing.*NoneType"):
         list(loader)
+
+
+@pytest.mark.parametrize("kind", ["map", "filter"])
+def test_a_run_that_failed_holds_no_window_until_the_collector_runs(kind: Kind) -> None:
+    loader = _loader(_pipe([30], kind), "raise")
+    gc.collect()
+    gc.disable()
+    try:
+        running = iter(loader)
+        next(running)
+        memory = loader._running._memory  # type: ignore[union-attr]
+        with suppress(StageError):
+            list(running)
+        assert memory.leased_bytes == 0
+    finally:
+        gc.enable()
+        loader.close()

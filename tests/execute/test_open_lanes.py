@@ -47,7 +47,7 @@ class _Outputs:
     def passed_bad(self) -> list[Any]:
         return [f"bad row of {self.lane}"]
 
-    def cancel(self) -> None:
+    def close(self) -> None:
         self.cancelled = True
 
 

@@ -216,7 +216,7 @@ def test_lines_of_any_length_that_several_write_at_once_stay_whole(tmp_path: Pat
     def fill(letter: str) -> None:
         quarantine = Quarantine(ErrorPolicy(on_error="skip", quarantine=path), {0: memory.index})
         for number in range(100):
-            quarantine.add(BadSample(0, number % 8, "map", ValueError(letter * 100_000)))
+            quarantine.add([BadSample(0, number % 8, "map", ValueError(letter * 100_000))])
         quarantine.close()
 
     threads = [threading.Thread(target=fill, args=(letter,)) for letter in "abc"]

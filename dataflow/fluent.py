@@ -14,8 +14,8 @@ from dataflow.execute.outline import Outline, outline
 from dataflow.given import as_dict, as_whole, check_text
 from dataflow.graph.columns import check_named
 from dataflow.graph.node import Node
-from dataflow.graph.pipeline import PipelineBase
 from dataflow.graph.spec import to_spec
+from dataflow.image_verbs import ImageVerbs
 from dataflow.ops.batch import Batch
 from dataflow.ops.cast import Cast
 from dataflow.ops.drop import Drop
@@ -52,7 +52,7 @@ T = TypeVar("T")
 Collate: TypeAlias = Callable[[B], T]
 
 
-class Pipeline(PipelineBase):
+class Pipeline(ImageVerbs):
     """An immutable description of what to read and what to do with it; nothing runs until a loader does.
 
     Every verb returns a new pipeline, and raises PlanError on the line that is wrong.

@@ -15,6 +15,7 @@ from connectors.tensors import shape_of, to_arrow, to_numpy
 from dataflow.errors import DataError
 from dataflow.execute.assemble import HostBatch
 from dataflow.graph.block import Column, as_arrow
+from dataflow.graph.image_column import ImageType, images_in
 from dataflow.wording import counted
 
 __all__ = ["NumpyBatch", "dense_or_listed", "extras", "to_arrow_batch", "to_numpy_batch"]
@@ -63,6 +64,9 @@ def dense_or_listed(name: str, column: Column, batch: HostBatch) -> Plain:
 
 def _listed(name: str, column: Arrow, batch: HostBatch) -> list[object]:
     kind = column.type
+    if isinstance(kind, ImageType):
+        _refuse_nulls(name, column, batch)
+        return [image.copy() for image in images_in(column) if image is not None]
     if isinstance(kind, pa.DictionaryType):
         return _listed(name, column.dictionary_decode(), batch)
     if is_ragged(kind) and shape_of(kind.value_type) is not None:

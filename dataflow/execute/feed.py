@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataflow.errors import InternalError
+from dataflow.execute.due import Due
 from dataflow.execute.job import Bench, WindowJob
 from dataflow.execute.needs import Needs
 from dataflow.execute.room import CutWindow
@@ -92,10 +93,9 @@ class LaneFeed:
         window, mask = self._next
         first = max(0, self._row - window.start)
         first_turn = self.epoch * self.bench.stream.passes
-        start, stride = window.start, self._stride
+        due = Due(first_turn, window.start, self._stride)
         job = WindowJob(
-            self.bench, window, first_turn + window.pass_number, mask, first,
-            need=lambda row: (first_turn, (start + row) // stride),
+            self.bench, window, first_turn + window.pass_number, mask, first, due,
             may_cut=self._order.chunk_rows > self._chunk,
         )  # fmt: skip
         job.start()

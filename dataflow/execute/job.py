@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,14 +14,16 @@ import numpy.typing as npt
 
 from dataflow.execute.arrow_use import ArrowUse
 from dataflow.execute.buffers import BufferPool
+from dataflow.execute.due import Due
 from dataflow.execute.gather import Gather, gathers_of
 from dataflow.execute.metrics import Meters
 from dataflow.execute.one_by_one import OneByOne
-from dataflow.execute.operate import Need, Operators, RangeRun
+from dataflow.execute.operate import Operators, RangeRun
 from dataflow.execute.pools import Pools
 from dataflow.execute.program import Program, Took, Turned, cut, untold
 from dataflow.execute.room import Room
 from dataflow.execute.row_names import FindPlace, located
+from dataflow.execute.slots import Slots
 from dataflow.execute.streams import Chain, OpenStreams
 from dataflow.graph.block import BadSample, Block
 from dataflow.graph.calls import forget_frames
@@ -77,19 +79,19 @@ class WindowJob:
     Args:
         needed: bool (window rows,): the rows that this rank delivers; None for all.
         first: only rows of the window from here on are wanted.
+        due: when rows of the window are needed.
         may_cut: the window may be made smaller where its rows are large: `blocks` then raises CutWindow.
-        need: the first turn of the epoch, and the step in it, in which a row of the window is needed.
     """
 
     def __init__(
         self, bench: Bench, window: LaneWindow, turn: Turn, needed: Bools | None, first: int,
-        need: Callable[[int], Need], *, may_cut: bool = False,
+        due: Due, *, may_cut: bool = False,
     ) -> None:  # fmt: skip
         self.bench, self.window = bench, window
         self._share = bench.room.share(window.rows, may_cut=may_cut)
         self.turn = turn
         self._turned = bench.turned(turn, self._share.took)
-        self._needed, self._first, self._need = needed, first, need
+        self._needed, self._first, self._due = needed, first, due
         self._gathers: list[Gather] = []
         self._read: Future[RangeRun | Block] = Future()
         self._left = 0
@@ -211,8 +213,18 @@ class WindowJob:
             return self._restricted(program.run(parts, self._turned))
         chunk = program.chunk
         first = 0 if chunk is None else self._first // chunk * chunk
-        work = partial(self._run, parts)
-        return RangeRun(work, self._need, first, self.window.rows, chunk, self.bench.range_rows)
+        slots = self._slots(first)
+        work = partial(self._run, parts, slots)
+        return RangeRun(
+            work, self._due, first, self.window.rows, chunk, self.bench.range_rows, by_batch=slots is not None
+        )
+
+    def _slots(self, first: int) -> Slots | None:
+        """Memory of batches for what the operators write; None where the rows do not lie side by side in them."""
+        program = self.bench.program
+        if not program.slot or program.chunk != 1 or self._needed is not None:
+            return None
+        return Slots(self.bench.memory, program.slot, self._due, first, self.window.rows)
 
     def _arranged(self, done: Future[RangeRun | Block]) -> None:
         error = _error_of(done)
@@ -247,10 +259,11 @@ class WindowJob:
         while (block := self.bench.operators.next(ready)) is not None:
             yield block
 
-    def _run(self, parts: list[Block], start: int, stop: int) -> Block:
+    def _run(self, parts: list[Block], slots: Slots | None, start: int, stop: int) -> Block:
         if self._cancelled:
             raise CancelledError
-        return self._restricted(self.bench.program.run(cut(parts, start, stop), self._turned))
+        slot = None if slots is None else slots.slot(start, stop)
+        return self._restricted(self.bench.program.run(cut(parts, start, stop), self._turned, slot))
 
     def _restricted(self, block: Block) -> Block:
         """Without the rows that were only there to fill a block of a batched function."""

@@ -10,10 +10,11 @@ from concurrent.futures import Future
 from itertools import count
 from typing import NamedTuple
 
+from dataflow.execute.due import Due, Need
 from dataflow.execute.pools import Pools
 from dataflow.graph.block import Block
 
-__all__ = ["Need", "Operators", "RangeRun"]
+__all__ = ["Operators", "RangeRun"]
 
 # Tasks handed to the pool for each of its threads: one that runs, and one that follows it at once.
 _TASKS_A_THREAD = 2
@@ -23,7 +24,6 @@ _RANGES_A_THREAD = 4
 _RANGE_BYTES = 4 << 20
 _FIRST_ROWS = 16
 
-Need = tuple[int, int]  # the first turn of the epoch, and the step in it, whose batch needs a row first
 Work = Callable[[int, int], Block]
 
 
@@ -34,24 +34,27 @@ class RangeRun:
 
     Args:
         work: what is done for the rows `start` to `stop` of the window.
-        need: when a row of the window is needed.
+        due: when rows of the window are needed.
         start, stop: the rows that are wanted.
         chunk: ranges begin at multiples of it; None: all rows are one range.
         most_rows: rows of a range at most; a chunk is always allowed.
+        by_batch: no range has rows of two batches.
     """
 
     def __init__(
         self,
         work: Work,
-        need: Callable[[int], Need],
+        due: Due,
         start: int,
         stop: int,
         chunk: int | None,
         most_rows: int,
+        *,
+        by_batch: bool = False,
     ) -> None:
         self.work: Work | None = work  # None where nothing is left to be done
-        self._need, self._at, self._stop = need, start, stop
-        self._chunk, self._most_rows = chunk, most_rows
+        self._due, self._at, self._stop = due, start, stop
+        self._chunk, self._most_rows, self._by_batch = chunk, most_rows, by_batch
         # Small at first, so that slow operators give the first batch soon.
         self._grown_rows = 4 * _FIRST_ROWS
         self.begun: deque[Future[Block]] = deque()
@@ -66,7 +69,7 @@ class RangeRun:
     @property
     def need(self) -> Need:
         """When the first of these is needed."""
-        return self._need(self._at)
+        return self._due.need(self._at)
 
     def cut(self, fitting_rows: int) -> tuple[int, int]:
         """Take the next range off, of about `fitting_rows` rows at most."""
@@ -75,7 +78,8 @@ class RangeRun:
             self._at = self._stop
         else:
             rows = min(fitting_rows, self._grown_rows, self._most_rows)
-            self._at = min(self._stop, start + max(1, rows // self._chunk) * self._chunk)
+            edge = self._due.batch(start).stop if self._by_batch else self._stop
+            self._at = min(self._stop, edge, start + max(1, rows // self._chunk) * self._chunk)
             self._grown_rows *= 2
         if not self.left:
             self.work = None  # it holds the window

@@ -87,8 +87,12 @@ class Turned:
     took: Took = untold
 
 
+# Memory for the rows of a range, by column: arrays (rows, *shape).
+Slot = Mapping[str, npt.NDArray[np.generic]]
+
+
 class _Step(Protocol):
-    def run(self, parts: Sequence[Block], turned: Turned) -> Block: ...
+    def run(self, parts: Sequence[Block], turned: Turned, slot: Slot | None = None) -> Block: ...
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,8 @@ class Program:
     """`run` turns the rows read for each group into what comes out of the operators. Pure.
 
     `chunk` is the number of rows at whose multiples a window may be cut for `run`; None: not at all.
-    `bare` says that `run` costs nothing.
+    `bare` says that `run` costs nothing. `slot`: dtype and shape of a row of each column that the last step
+    writes into memory that it is given.
     """
 
     groups: tuple[Group, ...]
@@ -104,6 +109,7 @@ class Program:
     chunk: int | None
     bare: bool
     keeps_rows: bool
+    slot: Mapping[str, tuple[np.dtype[np.generic], tuple[int, ...]]]
 
     @property
     def row_bytes(self) -> float:
@@ -115,16 +121,16 @@ class Program:
         """Those of the columns that stay Arrow, which are copied twice to bring a window into order."""
         return sum(group.arrow_row_bytes for group in self.groups)
 
-    def run(self, parts: Sequence[Block], turned: Turned) -> Block:
+    def run(self, parts: Sequence[Block], turned: Turned, slot: Slot | None = None) -> Block:
         """Apply the operators to the rows of one range of a window, a block for each group."""
-        return self.step.run(parts, turned)
+        return self.step.run(parts, turned, slot)
 
 
 @dataclass(frozen=True)
 class _Part:
     group: int
 
-    def run(self, parts: Sequence[Block], turned: Turned) -> Block:
+    def run(self, parts: Sequence[Block], turned: Turned, slot: Slot | None = None) -> Block:
         return parts[self.group]
 
 
@@ -138,7 +144,7 @@ class _PartByPart:
     feed: _Step
     chunk: int
 
-    def run(self, parts: Sequence[Block], turned: Turned) -> Block:
+    def run(self, parts: Sequence[Block], turned: Turned, slot: Slot | None = None) -> Block:
         rows = max(map(_window_rows, parts), default=0)
         made: list[Block] = []
         bad: list[BadSample] = []
@@ -166,7 +172,7 @@ class _Kernel:
     feed: _Step
     node: Node
 
-    def run(self, parts: Sequence[Block], turned: Turned) -> Block:
+    def run(self, parts: Sequence[Block], turned: Turned, slot: Slot | None = None) -> Block:
         block = self.feed.run(parts, turned)
         if block.rows == 0:
             return emptied(block, self.node)
@@ -174,10 +180,17 @@ class _Kernel:
         chunk = self.node.traits.chunk
         with turned.meters.busy(self.node.kind) as stage:
             pieces = [block] if chunk is None else _chunks(block, chunk)
-            kernel = partial(self.node.apply, draw=draw)
+            kernel = partial(_applied, self.node, draw, slot if chunk is None else None)
             out = concat_blocks([guarded(self.node, kernel, piece, turned.isolate) for piece in pieces])
             stage.rows, stage.bytes = block.rows, out.nbytes
         return replace(out, bad=_merged(block, out))
+
+
+def _applied(node: Node, draw: Draw, slot: Slot | None, block: Block) -> Block:
+    # Rows may have been left out below, or be looked at one by one.
+    if slot is not None and all(len(memory) == block.rows for memory in slot.values()):
+        return node.fill(block, draw, slot)
+    return node.apply(block, draw)
 
 
 def _merged(before: Block, after: Block) -> tuple[BadSample, ...]:
@@ -203,7 +216,7 @@ class _Union:
     feeds: tuple[_Step, ...]
     schema: pa.Schema
 
-    def run(self, parts: Sequence[Block], turned: Turned) -> Block:
+    def run(self, parts: Sequence[Block], turned: Turned, slot: Slot | None = None) -> Block:
         blocks = [feed.run(parts, turned) for feed in self.feeds]
         bad = tuple(sample for block in blocks for sample in block.bad)
         shaped = [_conformed(block, self.schema) for block in blocks if block.rows] or [
@@ -238,7 +251,7 @@ def _conformed(block: Block, schema: pa.Schema) -> Block:
 class _Pairs:
     feeds: tuple[_Step, ...]
 
-    def run(self, parts: Sequence[Block], turned: Turned) -> Block:
+    def run(self, parts: Sequence[Block], turned: Turned, slot: Slot | None = None) -> Block:
         blocks = [feed.run(parts, turned) for feed in self.feeds]
         bad = tuple(sample for block in blocks for sample in block.bad)
         if bad:
@@ -265,7 +278,15 @@ def compile_program(root: Node) -> Program:
     if any(t.whole_window for t in kernels):
         chunk = None
     bare = all(t.keeps_rows and not t.holds_gil and not _works(node) for node in steps for t in [node.traits])
-    return Program(tuple(groups), step, chunk, bare and len(groups) == 1, all(t.keeps_rows for t in kernels))
+    keeps_rows = all(t.keeps_rows for t in kernels)
+    return Program(tuple(groups), step, chunk, bare and len(groups) == 1, keeps_rows, _slot(root))
+
+
+def _slot(root: Node) -> dict[str, tuple[np.dtype[np.generic], tuple[int, ...]]]:
+    if root.schema is None:
+        return {}
+    shapes = {name: dense_shape(root.schema.field(name).type) for name in sorted(root.traits.fills)}
+    return {name: shape for name, shape in shapes.items() if shape is not None}
 
 
 def _works(node: Node) -> bool:

@@ -91,21 +91,44 @@ def as_arrow(column: Column) -> pa.Array[Any]:
     return to_arrow(column) if isinstance(column, np.ndarray) else column
 
 
-def joined(parts: Sequence[Column]) -> Column:
-    """The rows of several columns of one type, one behind the other; Arrow where one of them is."""
+def joined(parts: Sequence[Column], *, in_place: bool = False) -> Column:
+    """The rows of several columns of one type, one behind the other; Arrow where one of them is.
+
+    `in_place`: dense ones that lie side by side in memory already are not copied.
+    """
     kinds = [part.type for part in parts if not isinstance(part, np.ndarray)]
     if not kinds:
-        return np.concatenate(parts)
+        whole = _side_by_side(parts) if in_place else None
+        return np.concatenate(parts) if whole is None else whole
     # A dense column has forgotten which of Arrow's types for its shape it had: the others know.
     arrays = [to_arrow(part, kinds[0]) if isinstance(part, np.ndarray) else part for part in parts]
     return pa.concat_arrays(arrays)
+
+
+def _side_by_side(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any] | None:
+    """All parts as one view, where each begins in memory where the one before ends; else None."""
+    base = parts[0].base
+    if base is None or not isinstance(base, np.ndarray) or base.ndim != 1 or base.dtype != parts[0].dtype:
+        return None
+    at = first = parts[0].ctypes.data
+    for part in parts:
+        if part.base is not base or part.ctypes.data != at or not part.flags.c_contiguous:
+            return None
+        at += part.nbytes
+    start = (first - base.ctypes.data) // base.itemsize
+    stop = start + (at - first) // base.itemsize
+    return base[start:stop].reshape(-1, *parts[0].shape[1:])
 
 
 def concat_blocks(blocks: Sequence[Block]) -> Block:
     """The rows of several blocks, one after the other; all have the same columns and types."""
     if len(blocks) == 1:
         return blocks[0]
-    columns = {name: joined([block.columns[name] for block in blocks]) for name in blocks[0].columns}
+    # What somebody else will read may not become ours by lying side by side.
+    owned = all(block.owned for block in blocks)
+    columns = {
+        name: joined([block.columns[name] for block in blocks], in_place=owned) for name in blocks[0].columns
+    }
     return Block(
         columns,
         np.concatenate([block.ids for block in blocks]),

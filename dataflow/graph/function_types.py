@@ -12,6 +12,7 @@ from connectors.arrow_types import Arrow, is_ragged
 from connectors.tensors import shape_of
 from dataflow.errors import PlanError
 from dataflow.graph.block import as_arrow
+from dataflow.graph.image_column import IMAGE_DTYPES, ImageType
 from dataflow.graph.rows import Row, plain_value
 from dataflow.wording import text_of
 
@@ -67,6 +68,8 @@ def _said_before(kind: Arrow, given: Arrow) -> Arrow:
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(given):
         # What functions are given of a timestamp with a time zone is the time in UTC.
         return given if kind.unit == given.unit and kind.tz is None else None
+    if isinstance(given, ImageType):
+        return given if given.holds(kind) else None
     if not is_ragged(given):
         return None
     dense = shape_of(kind)
@@ -79,7 +82,8 @@ def infer_type(values: Sequence[object], name: str, operator: str) -> Arrow:
     """The type of the values that a function returned for column `name`.
 
     Arrays of one dtype and one shape give a fixed-shape column; arrays of one or two axes of which the first has
-    several lengths, and Python lists, give a list column; the rest is what Arrow infers.
+    several lengths, and Python lists, give a list column; arrays of bytes of three axes and several shapes are images;
+    the rest is what Arrow infers.
 
     Raises:
         PlanError: they have no common type.
@@ -94,6 +98,9 @@ def infer_type(values: Sequence[object], name: str, operator: str) -> Arrow:
                 return as_arrow(np.zeros((1, *shapes.pop()), dtype)).type
             if {len(shape) for shape in shapes} in ({1}, {2}) and len({shape[1:] for shape in shapes}) == 1:
                 return pa.list_(as_arrow(np.zeros((1, *shapes.pop()[1:]), dtype)).type)
+            if {len(shape) for shape in shapes} == {3} and dtype in IMAGE_DTYPES:
+                channels: set[int] = {array.shape[2] for array in arrays}
+                return ImageType(str(dtype), channels.pop() if len(channels) == 1 else None)
             raise ValueError(f"shapes {sorted(shapes)} differ")
         return pa.array(present).type
     except Exception as error:

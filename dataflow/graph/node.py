@@ -70,6 +70,7 @@ class Traits:
     reads: frozenset[str] | None = frozenset()
     writes: frozenset[str] | None = frozenset()
     chunk: int | None = None
+    fills: frozenset[str] = frozenset()  # columns that the kernel writes into memory it is given (`fill`)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,6 +291,10 @@ class Node:
     def apply(self, block: Block, draw: Draw) -> Block:
         """The kernel: a block of rows in, a block of rows out. Pure; runs on any thread."""
         raise InternalError(f"{self.kind} has no kernel.")
+
+    def fill(self, block: Block, draw: Draw, into: Mapping[str, npt.NDArray[np.generic]]) -> Block:
+        """What `apply` gives, for a step that `fills`: these columns in `into`, arrays (rows, *shape) by name."""
+        raise InternalError(f"{self.kind} fills no memory that it is given.")
 
     @property
     def title(self) -> str:

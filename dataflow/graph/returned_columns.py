@@ -14,6 +14,7 @@ from connectors.tensors import shape_of
 from dataflow.errors import StageError
 from dataflow.graph.block import Column, as_arrow, joined
 from dataflow.graph.function_types import infer_type
+from dataflow.graph.image_column import ImageType, image_column
 from dataflow.graph.rows import Row, plain_value
 from dataflow.wording import text_of
 
@@ -80,7 +81,10 @@ def misfit(field: pa.Field[Any], error: Exception, operator: str) -> StageError:
 
 
 def _fitted(values: Sequence[object], kind: pa.DataType) -> Column:
-    return fitted([plain_value(value) for value in values], kind)
+    plain = [plain_value(value) for value in values]
+    if isinstance(kind, ImageType):
+        return image_column([None if value is None else np.asarray(value) for value in plain], kind)
+    return fitted(plain, kind)
 
 
 def type_of(values: Any, name: str, operator: str) -> Arrow:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from connectors.arrow_types import Arrow, is_list
 from connectors.tensors import has_nulls, shape_of, to_numpy
 from dataflow.graph.block import Column
+from dataflow.graph.image_column import ImageType, images_in
 
 __all__ = ["Row", "each_row", "listed", "plain_value", "taken"]
 
@@ -43,6 +44,8 @@ def _values(column: Column) -> Iterable[object]:
     if isinstance(column, np.ndarray):
         return _rows(column)
     kind: Arrow = column.type
+    if isinstance(kind, ImageType):
+        return (None if image is None else image.copy() for image in images_in(column))
     times = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
     if times or shape_of(kind) is not None:
         # What a row is given as shall not depend on which others have come with it.

@@ -25,6 +25,7 @@ from dataflow.errors import LoaderClosed
 from dataflow.execute.arrow_use import ArrowUse
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.compile import compile_plan
+from dataflow.execute.due import Due
 from dataflow.execute.job import Bench, WindowJob
 from dataflow.execute.loader import Loader
 from dataflow.execute.metrics import Meters
@@ -374,7 +375,7 @@ def _two_linked_windows(pools: _HeldPools) -> list[WindowJob]:
         tolerant=False, arrow=ArrowUse(0), arranging=OneByOne(pools.compute), place=place_finder(plan.indexes),
     )  # fmt: skip
     order = EpochOrder(plan.stream, seed=0, lanes=1, turn=0, chunk_rows=8)
-    jobs = [WindowJob(bench, window, 0, None, 0, lambda row: (0, row)) for window in order.windows(0)]
+    jobs = [WindowJob(bench, window, 0, None, 0, Due(0, 0, 1)) for window in order.windows(0)]
     assert len(jobs) == 2
     return jobs
 

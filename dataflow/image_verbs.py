@@ -1,0 +1,84 @@
+"""The verbs of `flow.Pipeline` that are about images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+from dataflow.graph.pipeline import PipelineBase
+from dataflow.ops.images.center_crop import CenterCrop
+from dataflow.ops.images.decode_image import DecodeImage, Mode
+from dataflow.ops.images.filters import Filter
+from dataflow.ops.images.form import Layout
+from dataflow.ops.images.normalize import Normalize
+from dataflow.ops.images.random_flip import RandomFlip
+from dataflow.ops.images.random_resized_crop import RandomResizedCrop
+from dataflow.ops.images.resize import Resize
+
+__all__ = ["ImageVerbs"]
+
+Size = int | tuple[int, int]
+
+
+def _sides(size: Size) -> tuple[int, int]:
+    return (size, size) if isinstance(size, int) else size
+
+
+class ImageVerbs(PipelineBase):
+    """Decoding and augmenting. Sizes are in pixels: one number for both sides, or (height, width).
+
+    Random steps draw for each sample and epoch; `key` names the draws, so that they stay where steps are added.
+    """
+
+    def decode_image(
+        self, column: str, mode: Mode = "RGB", *, max_pixels: int = 178_956_970, reduced: bool = True
+    ) -> Self:
+        """Decode files (JPEG, PNG, WebP, GIF, BMP, TIFF) to uint8 images (height, width, channels).
+
+        An image of more than `max_pixels` is a bad row. `reduced`: a JPEG that later steps make smaller is decoded at
+        a smaller scale.
+        """
+        return self.then(DecodeImage(column=column, mode=mode, max_pixels=max_pixels, reduced=reduced))
+
+    def resize(
+        self, column: str, size: Size | None = None, *, shorter: int | None = None, longer: int | None = None,
+        filter: Filter = "bilinear",
+    ) -> Self:  # fmt: skip
+        """Resize to `size`, or so that the `shorter` or `longer` side has so many pixels."""
+        sides = None if size is None else _sides(size)
+        return self.then(Resize(column=column, size=sides, shorter=shorter, longer=longer, filter=filter))
+
+    def center_crop(self, column: str, size: Size) -> Self:
+        """Cut out the middle."""
+        return self.then(CenterCrop(column=column, size=_sides(size)))
+
+    def random_resized_crop(
+        self, column: str, size: Size, *, scale: tuple[float, float] = (0.08, 1.0),
+        ratio: tuple[float, float] = (3 / 4, 4 / 3), filter: Filter = "bilinear", key: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Crop a part of random area (a share of the whole) and ratio of width to height, and resize it."""
+        return self.then(
+            RandomResizedCrop(
+                column=column, size=_sides(size), scale=scale, ratio=ratio, filter=filter, draws=key
+            )
+        )
+
+    def random_flip(
+        self, column: str, horizontal: float = 0.5, vertical: float = 0.0, *, key: str | None = None
+    ) -> Self:
+        """Mirror left and right, and up and down, with these probabilities."""
+        return self.then(RandomFlip(column=column, horizontal=horizontal, vertical=vertical, draws=key))
+
+    def normalize(
+        self, column: str, mean: Sequence[float], std: Sequence[float], *, dtype: str = "float32",
+        layout: Layout = "NCHW",
+    ) -> Self:  # fmt: skip
+        """(pixel / 255 - mean) / std, a `mean` and a `std` for each channel.
+
+        Args:
+            dtype: "float32", "float16" or "bfloat16".
+            layout: of a batch: "NCHW", "NHWC", or "channels_last" (NCHW over memory that has channels last).
+        """
+        return self.then(
+            Normalize(column=column, mean=tuple(mean), std=tuple(std), dtype=dtype, layout=layout)
+        )

@@ -1,0 +1,35 @@
+"""Operators on images, one file each, and the kernels that they share.
+
+step.py     what all have in common; several of them as one
+form.py     what is known of a column's images beforehand
+canvas.py   what steps do to an image without asking where its pixels are
+filters.py, check.py, extra.py, uniform.py  arguments, libraries, and random words as numbers
+
+The operators: decode_image.py, resize.py, center_crop.py, random_resized_crop.py, random_flip.py, normalize.py.
+
+Loaded where an image is made (they need the extra `image`):
+
+run.py      steps over the images of a block
+picture.py  one image, read no sooner and no further than it must be
+codec.py, jpeg.py, exif.py  files of images
+resample.py part of an image at another size
+tensor.py   pixels as numbers of a tensor
+"""
+
+from dataflow.ops.images import (
+    center_crop,
+    decode_image,
+    normalize,
+    random_flip,
+    random_resized_crop,
+    resize,
+)
+
+__all__ = [
+    "center_crop",
+    "decode_image",
+    "normalize",
+    "random_flip",
+    "random_resized_crop",
+    "resize",
+]

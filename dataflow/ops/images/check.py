@@ -1,0 +1,74 @@
+"""Checks on the arguments of image operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+from dataflow.errors import PlanError, near
+from dataflow.ops.images.form import Layout
+
+__all__ = ["check_chance", "check_channels", "check_layout", "check_range", "check_size"]
+
+
+def check_size(step: str, size: object) -> None:
+    """`size` is (height, width), whole numbers over 0.
+
+    Raises:
+        PlanError: it is not.
+    """
+    fits = isinstance(size, tuple | list) and len(size) == 2
+    if not fits or not all(type(side) is int and side > 0 for side in size):  # type: ignore[attr-defined]
+        raise PlanError(f"{step}: size {size!r}.", hint="give one number, or (height, width), over 0")
+
+
+def check_chance(step: str, name: str, value: object) -> None:
+    """`value` is a probability.
+
+    Raises:
+        PlanError: it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise PlanError(f"{step}: {name}={value!r} is no probability.", hint="give a number from 0 to 1")
+
+
+def check_range(step: str, name: str, value: object, *, low: float, high: float = float("inf")) -> None:
+    """`value` is a pair of numbers, the first not above the second, over `low` and at most `high`.
+
+    Raises:
+        PlanError: it is not.
+    """
+    pair = isinstance(value, tuple | list) and len(value) == 2
+    numbers = pair and all(isinstance(v, int | float) and not isinstance(v, bool) for v in value)  # type: ignore[attr-defined]
+    if not numbers or not low < value[0] <= value[1] <= high:  # type: ignore[index]
+        raise PlanError(
+            f"{step}: {name}={value!r}.", hint=f"give (low, high), numbers over {low:g}" + (
+                "" if high == float("inf") else f" and at most {high:g}")
+        )  # fmt: skip
+
+
+def check_layout(step: str, layout: str) -> None:
+    """`layout` is one of a batch.
+
+    Raises:
+        PlanError: it is not.
+    """
+    known = [name for name in get_args(Layout) if name != "HWC"]
+    if layout not in known:
+        raise PlanError(
+            f"{step}: layout {layout!r} is unknown.", hint=near(str(layout), known, what="layout")
+        )
+
+
+def check_channels(step: str, mean: Sequence[float], std: Sequence[float]) -> None:
+    """As many means as deviations, numbers, the latter over 0.
+
+    Raises:
+        PlanError: it is not so.
+    """
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (*mean, *std))
+    if not mean or len(mean) != len(std) or not numbers or min(std) <= 0:
+        raise PlanError(
+            f"{step}: mean={mean!r}, std={std!r}.",
+            hint="give a number for each channel in both, those of std over 0, as flow.IMAGENET_MEAN",
+        )

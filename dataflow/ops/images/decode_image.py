@@ -1,0 +1,67 @@
+"""DecodeImage: files of images become images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal
+
+import pyarrow as pa
+
+from dataflow.errors import PlanError, near
+from dataflow.graph.columns import check_columns
+from dataflow.graph.registry import register
+from dataflow.ops.images.canvas import Source, Stage
+from dataflow.ops.images.form import Form, is_encoded
+from dataflow.ops.images.step import OneImageStep
+
+__all__ = ["DecodeImage", "Mode"]
+
+Mode = Literal["RGB", "L", "RGBA", "unchanged"]
+_CHANNELS: Final = {"RGB": 3, "L": 1, "RGBA": 4, "unchanged": None}
+
+
+@register("decode_image")
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DecodeImage(OneImageStep):
+    """Decode a column of files (binary): JPEG, PNG, WebP, GIF (first frame), BMP, TIFF; the content tells which.
+
+    An image is uint8 (height, width, channels): 3 channels for mode "RGB", 1 for "L", 4 for "RGBA". "unchanged" gives
+    those that the file has. The orientation that a camera wrote into the file (EXIF) is applied.
+
+    Fields:
+        max_pixels: an image of more is a bad row.
+        reduced: where later steps make a JPEG smaller, decode it at 1/2, 1/4 or 1/8 of its size first; the result
+            differs from that of the whole image by what two ways to average pixels differ.
+    """
+
+    mode: Mode = "RGB"
+    max_pixels: int = 178_956_970
+    reduced: bool = True
+    stage: ClassVar[Stage] = "open"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mode not in _CHANNELS:
+            raise PlanError(
+                f"decode_image: mode {self.mode!r} is unknown.", hint=near(self.mode, _CHANNELS, what="mode")
+            )
+        if type(self.max_pixels) is not int or self.max_pixels < 1:
+            raise PlanError(
+                f"decode_image: max_pixels={self.max_pixels!r}.", hint="give a whole number over 0"
+            )
+
+    def schema_after(self, schema: pa.Schema) -> pa.Schema:
+        check_columns(self.kind, [self.column], schema)
+        place = schema.get_field_index(self.column)
+        kind = schema.field(place).type
+        if not is_encoded(kind):
+            raise PlanError(
+                f"decode_image: column {self.column!r} is {kind}, and files of images are binary.",
+                hint="name the column that holds the files' bytes",
+            )
+        return schema.set(place, pa.field(self.column, Form(channels=_CHANNELS[self.mode]).type))
+
+    def open(self, file: memoryview) -> Source:
+        from dataflow.ops.images.codec import open_image
+
+        return open_image(file, self.mode, max_pixels=self.max_pixels, reduced=self.reduced)

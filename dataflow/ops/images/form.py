@@ -1,0 +1,69 @@
+"""What is known of the images of a column before they are seen, and the Arrow type that says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from connectors.tensors import shape_of
+from dataflow.errors import PlanError
+from dataflow.graph.image_column import ImageType
+
+__all__ = ["Form", "Layout", "form_of", "is_encoded"]
+
+# "HWC" is what decoders give; the others are those of a batch: channels first, last, and first over memory that has
+# them last (torch.channels_last).
+Layout = Literal["HWC", "NCHW", "NHWC", "channels_last"]
+# The stubs of pyarrow know the members of an array or type only when its class is known statically.
+Kind: TypeAlias = Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """`channels` and `size` (height, width) are None where images differ in them."""
+
+    dtype: str = "uint8"
+    channels: int | None = None
+    size: tuple[int, int] | None = None
+    layout: Layout = "HWC"
+
+    @property
+    def type(self) -> Kind:
+        """The Arrow type of a column of such images."""
+        if self.size is None or self.channels is None:
+            return ImageType(self.dtype, self.channels)
+        height, width = self.size
+        item = pa.from_numpy_dtype(np.dtype(self.dtype))
+        if self.layout == "NCHW":
+            return pa.fixed_shape_tensor(item, [self.channels, height, width])
+        if self.layout == "channels_last":
+            return pa.fixed_shape_tensor(item, [height, width, self.channels], permutation=[2, 0, 1])
+        return pa.fixed_shape_tensor(item, [height, width, self.channels])
+
+
+def is_encoded(kind: Kind) -> bool:
+    """Whether a column may hold files of images."""
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+
+
+def form_of(kind: Kind, *, step: str, column: str) -> Form:
+    """What a column type says of its images.
+
+    Raises:
+        PlanError: it is no column of images.
+    """
+    if isinstance(kind, ImageType):
+        return Form(dtype=str(kind.dtype), channels=kind.channels)
+    dense = shape_of(kind)
+    if dense is not None and len(dense[1]) == 3:
+        height, width, channels = dense[1]
+        if dense[0].name in ("uint8", "uint16") and channels <= 4:
+            return Form(dtype=dense[0].name, channels=channels, size=(height, width))
+    hint = (
+        f"decode it first: .decode_image({column!r})" if is_encoded(kind)
+        else "an image is (height, width, channels) of uint8; put this step in front of normalize and to_dtype"
+    )  # fmt: skip
+    raise PlanError(f"{step}: column {column!r} is {kind}, no images.", hint=hint)

@@ -1,0 +1,160 @@
+"""Steps over the images of a block, image by image, each into its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from connectors.tensors import shape_of, to_numpy
+from dataflow.errors import DataError
+from dataflow.graph.block import BadSample, Block, Column
+from dataflow.graph.calls import bad_row, check_wanted, sub_number
+from dataflow.graph.draw import Draw
+from dataflow.graph.image_column import ImageType, Pixels, image_column, images_in
+from dataflow.ops.images.canvas import Image, Planned, Source, Stage
+from dataflow.ops.images.picture import Picture, Stored
+from dataflow.order.philox import draws, key_of
+
+__all__ = ["Step", "run_steps"]
+
+Int64s = npt.NDArray[np.int64]
+UInt32s = npt.NDArray[np.uint32]
+Values = npt.NDArray[Any]
+
+
+class Step(Protocol):
+    """A step as `run_steps` sees it: see `OneImageStep`."""
+
+    @property
+    def stage(self) -> Stage: ...
+
+    @property
+    def words(self) -> int: ...
+
+    @property
+    def key(self) -> str | None: ...
+
+    def plan(self, sizes: Int64s, words: UInt32s) -> Planned: ...
+
+    def open(self, file: memoryview) -> Source: ...
+
+    def change(self, image: Image, param: Any) -> None: ...
+
+    def write(self, pixels: Pixels, out: Values) -> None: ...
+
+    def paint(self, tensor: Values, param: Any) -> None: ...
+
+
+def run_steps(
+    title: str,
+    column: str,
+    steps: Sequence[Step],
+    kind: pa.DataType,
+    block: Block,
+    draw: Draw,
+    out: Values | None,
+) -> Block:
+    """The block with `column` as the steps make it, of type `kind`; an image that fails is a bad row.
+
+    `out`: where its images go, (rows, *shape); None: memory of its own.
+    """
+    opened = list(_opened(steps, block.columns[column]))
+    sizes = np.array([(1, 1) if isinstance(image, Exception) else image.size for image in opened], np.int64)
+    plans = _planned(steps, sizes.reshape(-1, 2), block, draw)
+    dense = shape_of(kind)
+    if dense is not None and out is None:
+        out = np.empty((block.rows, *dense[1]), dense[0])
+    made: list[Pixels | None] = []
+    bad: list[BadSample] = []
+    for row, image in enumerate(opened):
+        check_wanted()
+        try:
+            if isinstance(image, Exception):
+                raise image
+            params = [planned[row] for planned in plans]
+            made.append(_made(Picture(image), steps, params, None if out is None else out[row]))
+        except Exception as error:
+            bad.append(bad_row(block, row, title, error))
+            made.append(None)
+    images: Column = out if out is not None else image_column(made, _ragged(kind))
+    # The images are ours alone, and what stands beside them shall be as well.
+    others = {
+        name: values if block.owned or not isinstance(values, np.ndarray) else values.copy()
+        for name, values in block.columns.items()
+    }
+    whole = block.with_columns({**others, column: images}, owned=True)
+    if not bad:
+        return whole
+    good = np.ones(block.rows, np.bool_)
+    good[[place for place, pixels in enumerate(made) if pixels is None]] = False
+    return whole.without(bad, good)
+
+
+def _ragged(kind: Any) -> ImageType:
+    assert isinstance(kind, ImageType)
+    return kind
+
+
+def _opened(steps: Sequence[Step], column: Column) -> Iterator[Source | Exception]:
+    """Where the pixels of each row come from, or why there are none."""
+    if isinstance(column, np.ndarray):
+        yield from map(Stored, column)
+    elif isinstance(column.type, ImageType):
+        for image in images_in(column):
+            yield Stored(image) if image is not None else _missing()
+    elif shape_of(column.type) is not None:
+        # Nulls keep it in Arrow's form.
+        for place, valid in enumerate(column.is_valid().to_pylist()):
+            yield Stored(to_numpy(column.slice(place, 1))[0]) if valid else _missing()
+    else:
+        for value in column:
+            yield _file(steps[0], value)
+
+
+def _missing() -> DataError:
+    return DataError(
+        "the image is null.", hint="filter such rows out, or let the loader skip them: on_error='skip'"
+    )
+
+
+def _file(step: Step, value: Any) -> Source | Exception:
+    if not value.is_valid:
+        return _missing()
+    try:
+        return step.open(memoryview(value.as_buffer()).cast("B"))
+    except Exception as error:
+        return error
+
+
+def _planned(steps: Sequence[Step], sizes: Int64s, block: Block, draw: Draw) -> list[Sequence[Any]]:
+    """What each step will do to each image, by step."""
+    ids = np.ascontiguousarray(block.ids.reshape(block.rows, -1)[:, 0])
+    subs = 0 if block.ids.ndim == 1 else np.array([sub_number(block, row) for row in range(block.rows)])
+    plans = []
+    for step in steps:
+        words = draws(key_of(draw.seed, draw.turn, step.key or ""), ids, step.words, subs)
+        params, sizes = step.plan(sizes, words)
+        plans.append(params)
+    return plans
+
+
+def _made(picture: Picture, steps: Sequence[Step], params: Sequence[Any], out: Values | None) -> Pixels:
+    """One image through all steps, into `out` where there is one."""
+    written = False
+    for step, param in zip(steps, params, strict=True):
+        if step.stage == "pixels":
+            step.change(picture, param)
+        elif step.stage == "write" and out is not None:
+            step.write(picture.pixels(), out)
+            written = True
+        elif step.stage == "tensor" and out is not None:
+            step.paint(out, param)
+    if out is None:
+        return picture.pixels()
+    if not written:
+        out[...] = picture.pixels()
+    return out

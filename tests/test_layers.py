@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("dataflow.execute",),
     ("dataflow.step",),
     ("loaders",),
-    ("dataflow.fluent", "dataflow.beginnings", "dataflow.spec", "dataflow"),
+    ("dataflow.image_verbs", "dataflow.fluent", "dataflow.beginnings", "dataflow.spec", "dataflow"),
     ("bench",),
     ("dataflow.cli", "dataflow.__main__"),
 )
@@ -40,6 +40,7 @@ FACADE = ("dataflow", "dataflow.fluent", "loaders.make")
 ON_DEMAND = (
     "PIL",
     "cv2",
+    "dataflow.ops.images.pixels",
     "dask",
     "distributed",
     "nvidia",

@@ -1,6 +1,7 @@
 """What a pipeline is, before anything runs.
 
 block.py     Block: rows in delivery order on their way through operators
+image_column.py images of different sizes as one column
 rows.py      a block as rows for a user's function, and what it returned as it is then
 value_bytes.py  values of columns as bytes that are the same everywhere
 calls.py     calling it, and saying where it failed

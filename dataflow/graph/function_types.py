@@ -99,7 +99,7 @@ def infer_type(values: Sequence[object], name: str, operator: str) -> Arrow:
             if {len(shape) for shape in shapes} in ({1}, {2}) and len({shape[1:] for shape in shapes}) == 1:
                 return pa.list_(as_arrow(np.zeros((1, *shapes.pop()[1:]), dtype)).type)
             if {len(shape) for shape in shapes} == {3} and dtype in IMAGE_DTYPES:
-                channels: set[int] = {array.shape[2] for array in arrays}
+                channels = {np.shape(array)[-1] for array in arrays}
                 return ImageType(str(dtype), channels.pop() if len(channels) == 1 else None)
             raise ValueError(f"shapes {sorted(shapes)} differ")
         return pa.array(present).type

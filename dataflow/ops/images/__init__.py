@@ -7,13 +7,7 @@ filters.py, check.py, extra.py, uniform.py  arguments, libraries, and random wor
 
 The operators: decode_image.py, resize.py, center_crop.py, random_resized_crop.py, random_flip.py, normalize.py.
 
-Loaded where an image is made (they need the extra `image`):
-
-run.py      steps over the images of a block
-picture.py  one image, read no sooner and no further than it must be
-codec.py, jpeg.py, exif.py  files of images
-resample.py part of an image at another size
-tensor.py   pixels as numbers of a tensor
+pixels/     what is done to pixels; needs the extra `image`
 """
 
 from dataflow.ops.images import (

@@ -62,6 +62,6 @@ class DecodeImage(OneImageStep):
         return schema.set(place, pa.field(self.column, Form(channels=_CHANNELS[self.mode]).type))
 
     def open(self, file: memoryview) -> Source:
-        from dataflow.ops.images.codec import open_image
+        from dataflow.ops.images.pixels.codec import open_image
 
         return open_image(file, self.mode, max_pixels=self.max_pixels, reduced=self.reduced)

@@ -53,6 +53,6 @@ class Normalize(OneImageStep):
         return replace(form, dtype=self.dtype, layout=self.layout)
 
     def write(self, pixels: Pixels, out: npt.NDArray[Any]) -> None:
-        from dataflow.ops.images.tensor import write_normalized
+        from dataflow.ops.images.pixels.tensor import write_normalized
 
         write_normalized(pixels, self.mean, self.std, self.layout, out)

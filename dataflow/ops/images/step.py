@@ -68,7 +68,7 @@ class ImageStep(Node):
 
     def _run(self, block: Block, draw: Draw, out: npt.NDArray[Any] | None) -> Block:
         # Here, not at the top: it loads OpenCV.
-        from dataflow.ops.images.run import run_steps
+        from dataflow.ops.images.pixels.run import run_steps
 
         if self.schema is None:
             raise InternalError(f"the columns behind {self.label()} are not known.")

@@ -10,7 +10,7 @@ from PIL import Image
 
 from dataflow.ops.images.canvas import Box
 from dataflow.ops.images.filters import Filter
-from dataflow.ops.images.resample import resample
+from dataflow.ops.images.pixels.resample import resample
 
 SIZES = [(60, 80), (224, 224), (100, 400), (400, 100), (480, 640), (1, 1)]
 WHOLE = Box(0, 0, 240, 320)

@@ -16,7 +16,7 @@ from dataflow.graph.calls import bad_row, check_wanted, sub_number
 from dataflow.graph.draw import Draw
 from dataflow.graph.image_column import ImageType, Pixels, image_column, images_in
 from dataflow.ops.images.canvas import Image, Planned, Source, Stage
-from dataflow.ops.images.picture import Picture, Stored
+from dataflow.ops.images.pixels.picture import Picture, Stored
 from dataflow.order.philox import draws, key_of
 
 __all__ = ["Step", "run_steps"]

@@ -12,7 +12,7 @@ import simplejpeg
 from dataflow.errors import DataError
 from dataflow.graph.image_column import Pixels
 from dataflow.ops.images.canvas import Box
-from dataflow.ops.images.exif import jpeg_orientation, oriented, turned_size
+from dataflow.ops.images.pixels.exif import jpeg_orientation, oriented, turned_size
 
 __all__ = ["Jpeg", "is_jpeg"]
 

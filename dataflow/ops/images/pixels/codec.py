@@ -12,7 +12,7 @@ from PIL import Image, ImageOps
 from dataflow.errors import DataError
 from dataflow.graph.image_column import Pixels
 from dataflow.ops.images.canvas import Box, Source
-from dataflow.ops.images.jpeg import Jpeg, is_jpeg
+from dataflow.ops.images.pixels.jpeg import Jpeg, is_jpeg
 
 __all__ = ["open_image"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from dataflow.graph.image_column import Pixels
 from dataflow.ops.images.canvas import Box, Source
 from dataflow.ops.images.filters import Filter
-from dataflow.ops.images.resample import resample
+from dataflow.ops.images.pixels.resample import resample
 
 __all__ = ["Picture", "Stored"]
 

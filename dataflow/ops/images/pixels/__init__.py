@@ -1,0 +1,9 @@
+"""What is done to pixels, with OpenCV, libjpeg-turbo, Pillow and torch: loaded where the first image is made.
+
+run.py      steps over the images of a block
+picture.py  one image, read no sooner and no further than it must be
+codec.py    files of images by their content
+jpeg.py, exif.py  JPEG, and how a camera was held
+resample.py part of an image at another size
+tensor.py   pixels as numbers of a tensor
+"""

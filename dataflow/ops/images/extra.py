@@ -9,7 +9,7 @@ from dataflow.errors import MissingExtraError
 
 __all__ = ["check_extra"]
 
-_MODULES: Final = ("cv2", "simplejpeg", "PIL")
+_MODULES: Final = ("cv2", "simplejpeg", "PIL", "threadpoolctl")
 
 
 def check_extra(step: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from threadpoolctl import ThreadpoolController
 
 from connectors.tensors import shape_of, to_numpy
 from dataflow.errors import DataError
@@ -62,6 +64,26 @@ def run_steps(
 
     `out`: where its images go, (rows, *shape); None: memory of its own.
     """
+    # Torch would share each image among all cores, which other images have: that takes ten times as long. The limit
+    # is that of this thread alone.
+    with _openmp().limit(limits=1, user_api="openmp"):
+        return _run(title, column, steps, kind, block, draw, out)
+
+
+@cache
+def _openmp() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _run(
+    title: str,
+    column: str,
+    steps: Sequence[Step],
+    kind: pa.DataType,
+    block: Block,
+    draw: Draw,
+    out: Values | None,
+) -> Block:
     opened = list(_opened(steps, block.columns[column]))
     sizes = np.array([(1, 1) if isinstance(image, Exception) else image.size for image in opened], np.int64)
     plans = _planned(steps, sizes.reshape(-1, 2), block, draw)

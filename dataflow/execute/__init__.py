@@ -20,7 +20,7 @@ Read in this order:
     job.py        one window on its way: read, then operated on
     one_by_one.py tasks that take much memory each, one at a time
     due.py        when rows of a window are due
-    rooms.py      memory of batches that ranges of a window fill side by side
+    slots.py      memory of batches that ranges of a window fill side by side
     operate.py    operators ahead of the batches: ranges of windows by need
     needs.py      which rows of a lane a rank delivers
     feed.py       one lane: its windows, started ahead, block by block

@@ -36,11 +36,14 @@ if TYPE_CHECKING:
     )
     from dataflow.execute.merge import merge_states
     from dataflow.fluent import Pipeline
+    from dataflow.ops.images.statistics import IMAGENET_MEAN, IMAGENET_STD
     from dataflow.spec import load_spec
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
     "ConnectorError",
     "DataError",
     "DataflowError",
@@ -62,6 +65,8 @@ __all__ = [
 ]
 
 _PLACES = {
+    "IMAGENET_MEAN": "dataflow.ops.images.statistics",
+    "IMAGENET_STD": "dataflow.ops.images.statistics",
     "Pipeline": "dataflow.fluent",
     "concat": "dataflow.beginnings",
     "from_arrow": "dataflow.beginnings",

@@ -7,6 +7,7 @@ filters.py, check.py, extra.py, uniform.py  arguments, libraries, and random wor
 
 The operators: decode_image.py, resize.py, center_crop.py, random_resized_crop.py, random_flip.py, normalize.py.
 
+statistics.py means and deviations of known data sets
 pixels/     what is done to pixels; needs the extra `image`
 """
 

@@ -42,11 +42,18 @@ class ImageVerbs(PipelineBase):
 
     def resize(
         self, column: str, size: Size | None = None, *, shorter: int | None = None, longer: int | None = None,
-        filter: Filter = "bilinear",
+        max_size: int | None = None, filter: Filter = "bilinear",
     ) -> Self:  # fmt: skip
-        """Resize to `size`, or so that the `shorter` or `longer` side has so many pixels."""
+        """Resize to `size`, or so that the `shorter` or `longer` side has so many pixels.
+
+        `max_size`, beside `shorter`: the longer side has no more.
+        """
         sides = None if size is None else _sides(size)
-        return self.then(Resize(column=column, size=sides, shorter=shorter, longer=longer, filter=filter))
+        return self.then(
+            Resize(
+                column=column, size=sides, shorter=shorter, longer=longer, max_size=max_size, filter=filter
+            )
+        )
 
     def center_crop(self, column: str, size: Size) -> Self:
         """Cut out the middle."""

@@ -26,7 +26,8 @@ Int64s = npt.NDArray[np.int64]
 class Resize(OneImageStep):
     """Resize to `size` (height, width), or so that the shorter or the longer side has so many pixels.
 
-    With `shorter` or `longer` the other side keeps the aspect ratio, cut to a whole number. `filter` averages over
+    With `shorter` or `longer` the other side keeps the aspect ratio, cut to a whole number; where `shorter` would make
+    it longer than `max_size`, it has these, and the shorter side less. `filter` averages over
     what becomes smaller ("bilinear", "bicubic", "area"), or takes single pixels ("nearest").
     After torchvision.transforms.v2.Resize with antialias=True.
     """
@@ -34,6 +35,7 @@ class Resize(OneImageStep):
     size: tuple[int, int] | None = None
     shorter: int | None = None
     longer: int | None = None
+    max_size: int | None = None
     filter: Filter = "bilinear"
     stage: ClassVar[Stage] = "pixels"
     moves: ClassVar[bool] = True
@@ -48,7 +50,16 @@ class Resize(OneImageStep):
             )
         side = self.shorter if self.shorter is not None else self.longer
         check_size(self.kind, self.size if self.size is not None else (side, side))
+        if self.max_size is not None:
+            self._check_most(self.max_size)
         check_filter(self.kind, self.filter)
+
+    def _check_most(self, most: int) -> None:
+        if self.shorter is None or type(most) is not int or most <= self.shorter:
+            raise PlanError(
+                f"resize: max_size={most!r}, shorter={self.shorter!r}.",
+                hint="give it beside shorter=, a larger number, as shorter=800, max_size=1333",
+            )
 
     def form_after(self, form: Form) -> Form:
         if self.size is not None:
@@ -69,7 +80,11 @@ class Resize(OneImageStep):
             side, basis = self.shorter, sizes.min(axis=1)
         else:
             side, basis = self.longer or 0, sizes.max(axis=1)
-        return np.asarray(np.maximum(1, sizes * side // basis[:, None]), np.int64)
+        after = sizes * side // basis[:, None]
+        if self.max_size is not None:
+            long = after.max(axis=1, keepdims=True)
+            after = np.where(long > self.max_size, after * self.max_size // long, after)
+        return np.asarray(np.maximum(1, after), np.int64)
 
     def change(self, image: Canvas, param: Any) -> None:
         height, width = param

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Self, cast
 
 from dataflow.graph.pipeline import PipelineBase
+from dataflow.ops.images.canvas import Fill, Padding
 from dataflow.ops.images.center_crop import CenterCrop
 from dataflow.ops.images.decode_image import DecodeImage, Mode
 from dataflow.ops.images.filters import Filter
 from dataflow.ops.images.form import Layout
 from dataflow.ops.images.normalize import Normalize
+from dataflow.ops.images.random_crop import RandomCrop, Sides
 from dataflow.ops.images.random_flip import RandomFlip
 from dataflow.ops.images.random_resized_crop import RandomResizedCrop
+from dataflow.ops.images.random_rotate import RandomRotate, TurnFilter
 from dataflow.ops.images.resize import Resize
 
 __all__ = ["ImageVerbs"]
@@ -22,6 +25,19 @@ Size = int | tuple[int, int]
 
 def _sides(size: Size) -> tuple[int, int]:
     return (size, size) if isinstance(size, int) else size
+
+
+def _channels(fill: int | Sequence[int]) -> Fill:
+    return tuple(fill) if isinstance(fill, list) else cast(Fill, fill)
+
+
+def _around(padding: int | Sequence[int] | None) -> Sides | None:
+    """Padding of the left, above, right and below."""
+    if padding is None:
+        return None
+    if not isinstance(padding, Sequence):
+        return (padding,) * 4
+    return tuple(padding) * 2 if len(padding) == 2 else tuple(padding)
 
 
 class ImageVerbs(PipelineBase):
@@ -59,6 +75,27 @@ class ImageVerbs(PipelineBase):
         """Cut out the middle."""
         return self.then(CenterCrop(column=column, size=_sides(size)))
 
+    def random_crop(
+        self, column: str, size: Size, *, padding: int | Sequence[int] | None = None,
+        pad_if_needed: bool = False, fill: int | Sequence[int] = 0, padding_mode: Padding = "constant",
+        key: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Cut out a part of this size, at a random place of the image with `padding` around it.
+
+        Args:
+            padding: rows and columns on each side: one number, (left and right, above and below), or (left, above,
+                right, below).
+            pad_if_needed: add what the image lacks; else one that is too small is a bad row.
+            fill, padding_mode: what is added: `fill`, one value or one for each channel ("constant"), the outermost
+                pixels ("edge"), or the image mirrored, without or with these ("reflect", "symmetric").
+        """
+        return self.then(
+            RandomCrop(
+                column=column, size=_sides(size), padding=_around(padding), pad_if_needed=pad_if_needed,
+                around=_channels(fill), padding_mode=padding_mode, draws=key,
+            )
+        )  # fmt: skip
+
     def random_resized_crop(
         self, column: str, size: Size, *, scale: tuple[float, float] = (0.08, 1.0),
         ratio: tuple[float, float] = (3 / 4, 4 / 3), filter: Filter = "bilinear", key: str | None = None,
@@ -75,6 +112,31 @@ class ImageVerbs(PipelineBase):
     ) -> Self:
         """Mirror left and right, and up and down, with these probabilities."""
         return self.then(RandomFlip(column=column, horizontal=horizontal, vertical=vertical, draws=key))
+
+    def random_rotate(
+        self, column: str, degrees: float | tuple[float, float], *, filter: TurnFilter = "nearest",
+        expand: bool = False, center: tuple[float, float] | None = None, fill: int | Sequence[int] = 0,
+        key: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Turn by a random angle, counter-clockwise: from (low, high) `degrees`, or up to so many either way.
+
+        Args:
+            expand: the image becomes as large as the whole turned image needs.
+            center: the point (x, y) that stays, in pixels; None: the middle.
+            fill: what stands where there was no image, one value or one for each channel.
+        """
+        span = (-degrees, degrees) if isinstance(degrees, int | float) else degrees
+        return self.then(
+            RandomRotate(
+                column=column,
+                degrees=span,
+                filter=filter,
+                expand=expand,
+                center=center,
+                around=_channels(fill),
+                draws=key,
+            )
+        )
 
     def normalize(
         self, column: str, mean: Sequence[float], std: Sequence[float], *, dtype: str = "float32",

@@ -5,7 +5,8 @@ form.py     what is known of a column's images beforehand
 canvas.py   what steps do to an image without asking where its pixels are
 filters.py, check.py, extra.py, uniform.py  arguments, libraries, and random words as numbers
 
-The operators: decode_image.py, resize.py, center_crop.py, random_resized_crop.py, random_flip.py, normalize.py.
+The operators: decode_image.py, resize.py, center_crop.py, random_crop.py, random_resized_crop.py,
+random_flip.py, random_rotate.py, normalize.py.
 
 statistics.py means and deviations of known data sets
 pixels/     what is done to pixels; needs the extra `image`
@@ -15,8 +16,10 @@ from dataflow.ops.images import (
     center_crop,
     decode_image,
     normalize,
+    random_crop,
     random_flip,
     random_resized_crop,
+    random_rotate,
     resize,
 )
 
@@ -24,7 +27,9 @@ __all__ = [
     "center_crop",
     "decode_image",
     "normalize",
+    "random_crop",
     "random_flip",
     "random_resized_crop",
+    "random_rotate",
     "resize",
 ]

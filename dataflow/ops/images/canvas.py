@@ -11,10 +11,17 @@ import numpy.typing as npt
 from dataflow.graph.image_column import Pixels
 from dataflow.ops.images.filters import Filter
 
-__all__ = ["Box", "Canvas", "Image", "Planned", "Source", "Stage"]
+__all__ = ["Box", "Canvas", "Fill", "Image", "Matrix", "Padding", "Planned", "Source", "Stage"]
 
 # What a step works on: files, pixels, or the tensor that they have become; "write" makes that of pixels.
 Stage = Literal["open", "pixels", "write", "tensor"]
+# What stands where there was no image: one value for all channels, or one for each.
+Fill = int | tuple[int, ...]
+# What is added around an image: a fill, its outermost pixels again, or it mirrored, without and with these pixels.
+Padding = Literal["constant", "edge", "reflect", "symmetric"]
+# float64 (2, 3): from a place (x, y, 1) in an image to its place (x, y) in another. Places are in pixels from the upper
+# left corner, so that the middle of the first pixel is (0.5, 0.5).
+Matrix = npt.NDArray[np.float64]
 
 
 class Planned(NamedTuple):
@@ -64,14 +71,19 @@ class Canvas(Protocol):
     def crop(self, top: int, left: int, height: int, width: int) -> None:
         """Keep this part, which lies inside."""
 
-    def pad(self, above: int, left: int, below: int, right: int) -> None:
-        """Add so many rows and columns of black on each side."""
+    def pad(
+        self, above: int, left: int, below: int, right: int, fill: Fill = 0, mode: Padding = "constant"
+    ) -> None:
+        """Add so many rows and columns on each side."""
 
     def resize(self, height: int, width: int, filter: Filter) -> None:
         """Stretch to this size."""
 
     def flip(self, *, horizontal: bool = False, vertical: bool = False) -> None:
         """Mirror left and right, or up and down."""
+
+    def warp(self, matrix: Matrix, height: int, width: int, filter: Filter, fill: Fill = 0) -> None:
+        """Make an image of this size, to which `matrix` leads, by "nearest" or "bilinear" pixels."""
 
 
 class Image(Canvas, Protocol):

@@ -6,9 +6,17 @@ from collections.abc import Sequence
 from typing import get_args
 
 from dataflow.errors import PlanError, near
-from dataflow.ops.images.form import Layout
+from dataflow.ops.images.form import Form, Layout
 
-__all__ = ["check_chance", "check_channels", "check_layout", "check_range", "check_size"]
+__all__ = [
+    "check_chance",
+    "check_channels",
+    "check_fill",
+    "check_fill_of",
+    "check_layout",
+    "check_range",
+    "check_size",
+]
 
 
 def check_size(step: str, size: object) -> None:
@@ -72,3 +80,32 @@ def check_channels(step: str, mean: Sequence[float], std: Sequence[float]) -> No
             f"{step}: mean={mean!r}, std={std!r}.",
             hint="give a number for each channel in both, those of std over 0, as flow.IMAGENET_MEAN",
         )
+
+
+def check_fill(step: str, fill: object) -> None:
+    """`fill` is one value for all channels, or one for each.
+
+    Raises:
+        PlanError: it is not.
+    """
+    values = fill if isinstance(fill, tuple) else (fill,)
+    if not values or not all(type(value) is int and 0 <= value <= 65535 for value in values):
+        raise PlanError(
+            f"{step}: fill={fill!r}.", hint="give a whole number from 0 to 255, or one for each channel"
+        )
+
+
+def check_fill_of(step: str, fill: int | tuple[int, ...], form: Form) -> None:
+    """`fill` fits images of that form, as far as it is known.
+
+    Raises:
+        PlanError: it does not.
+    """
+    values = fill if isinstance(fill, tuple) else (fill,)
+    if isinstance(fill, tuple) and form.channels not in (None, len(fill)):
+        raise PlanError(
+            f"{step}: fill={fill!r} for images of {form.channels} channels.",
+            hint="give one number, or one for each channel",
+        )
+    if form.dtype == "uint8" and max(values) > 255:
+        raise PlanError(f"{step}: fill={fill!r} for images of uint8.", hint="give numbers from 0 to 255")

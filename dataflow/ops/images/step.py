@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from connectors.contract import Json
 from dataflow.errors import InternalError
+from dataflow.given import check_text
 from dataflow.graph.block import Block
 from dataflow.graph.columns import check_columns
 from dataflow.graph.draw import Draw
@@ -91,6 +92,7 @@ class OneImageStep(ImageStep):
 
     def __post_init__(self) -> None:
         check_columns(self.kind, [self.column], None)
+        check_text(self.kind, "key", self.draws)
         check_extra(self.kind)
 
     @property

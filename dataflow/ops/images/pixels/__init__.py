@@ -5,5 +5,6 @@ picture.py  one image, read no sooner and no further than it must be
 codec.py    files of images by their content
 jpeg.py, exif.py  JPEG, and how a camera was held
 resample.py part of an image at another size
+warp.py     pixels with others around them, and pixels turned
 tensor.py   pixels as numbers of a tensor
 """

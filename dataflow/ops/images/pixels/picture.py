@@ -7,12 +7,12 @@ is left is then decoded, at a scale that is just large enough.
 from __future__ import annotations
 
 import cv2
-import numpy as np
 
 from dataflow.graph.image_column import Pixels
-from dataflow.ops.images.canvas import Box, Source
+from dataflow.ops.images.canvas import Box, Fill, Matrix, Padding, Source
 from dataflow.ops.images.filters import Filter
 from dataflow.ops.images.pixels.resample import resample
+from dataflow.ops.images.pixels.warp import padded, warped
 
 __all__ = ["Picture", "Stored"]
 
@@ -61,12 +61,10 @@ class Picture:
         top = self._height - top - height if self._upside_down else top
         self._top, self._left, self._height, self._width = self._top + top, self._left + left, height, width
 
-    def pad(self, above: int, left: int, below: int, right: int) -> None:
-        pixels = self.pixels()
-        height, width, channels = pixels.shape
-        out = np.zeros((above + height + below, left + width + right, channels), pixels.dtype)
-        out[above : above + height, left : left + width] = pixels
-        self.show(out)
+    def pad(
+        self, above: int, left: int, below: int, right: int, fill: Fill = 0, mode: Padding = "constant"
+    ) -> None:
+        self.show(padded(self.pixels(), (above, left, below, right), fill, mode))
 
     def resize(self, height: int, width: int, filter: Filter) -> None:
         if (height, width) == self.size:
@@ -78,6 +76,9 @@ class Picture:
     def flip(self, *, horizontal: bool = False, vertical: bool = False) -> None:
         self._mirrored ^= horizontal
         self._upside_down ^= vertical
+
+    def warp(self, matrix: Matrix, height: int, width: int, filter: Filter, fill: Fill = 0) -> None:
+        self.show(warped(self.pixels(), matrix, (height, width), filter, fill))
 
     def show(self, pixels: Pixels) -> None:
         self._begin(Stored(pixels))

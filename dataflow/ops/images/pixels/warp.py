@@ -1,0 +1,64 @@
+"""Pixels with others around them, and pixels turned."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import cv2
+import numpy as np
+
+from dataflow.errors import DataError
+from dataflow.graph.image_column import Pixels
+from dataflow.ops.images.canvas import Fill, Matrix, Padding
+from dataflow.ops.images.filters import Filter
+
+__all__ = ["padded", "warped"]
+
+_BORDERS: Final = {
+    "constant": cv2.BORDER_CONSTANT,
+    "edge": cv2.BORDER_REPLICATE,
+    "reflect": cv2.BORDER_REFLECT_101,
+    "symmetric": cv2.BORDER_REFLECT,
+}
+
+
+def padded(pixels: Pixels, sides: tuple[int, int, int, int], fill: Fill, mode: Padding) -> Pixels:
+    """Pixels (height, width, channels) with so many rows and columns above, left, below and right.
+
+    Raises:
+        DataError: `fill` has another number of channels.
+    """
+    above, left, below, right = sides
+    value = _scalar(fill, pixels.shape[2])
+    made: Any = cv2.copyMakeBorder(pixels, above, below, left, right, _BORDERS[mode], value=value)
+    return np.asarray(made).reshape(*made.shape[:2], pixels.shape[2])
+
+
+def warped(pixels: Pixels, matrix: Matrix, size: tuple[int, int], filter: Filter, fill: Fill) -> Pixels:
+    """An image of `size` (height, width), to which `matrix` leads from `pixels` (height, width, channels).
+
+    Raises:
+        DataError: `fill` has another number of channels.
+    """
+    # OpenCV counts places from the middle of the first pixel.
+    shifted = matrix.copy()
+    shifted[:, 2] += matrix[:, :2].sum(axis=1) / 2 - 0.5
+    made: Any = cv2.warpAffine(
+        pixels,
+        shifted,
+        size[::-1],
+        flags=cv2.INTER_NEAREST if filter == "nearest" else cv2.INTER_LINEAR,
+        borderMode=cv2.BORDER_CONSTANT,
+        borderValue=_scalar(fill, pixels.shape[2]),
+    )
+    return np.asarray(made).reshape(*size, pixels.shape[2])
+
+
+def _scalar(fill: Fill, channels: int) -> tuple[int, ...]:
+    values = (fill,) * channels if isinstance(fill, int) else fill
+    if len(values) != channels:
+        raise DataError(
+            f"fill={fill!r} for an image of {channels} channels.",
+            hint="give one number, or one for each channel",
+        )
+    return values

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self, cast
 
+from dataflow.given import as_names
 from dataflow.graph.pipeline import PipelineBase
+from dataflow.ops.images.annotate import Annotate
 from dataflow.ops.images.canvas import Fill, Padding
 from dataflow.ops.images.center_crop import CenterCrop
 from dataflow.ops.images.decode_image import DecodeImage, Mode
@@ -25,6 +27,10 @@ Size = int | tuple[int, int]
 
 def _sides(size: Size) -> tuple[int, int]:
     return (size, size) if isinstance(size, int) else size
+
+
+def _names(argument: str, given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else as_names("annotate", argument, given)
 
 
 def _channels(fill: int | Sequence[int]) -> Fill:
@@ -55,6 +61,24 @@ class ImageVerbs(PipelineBase):
         a smaller scale.
         """
         return self.then(DecodeImage(column=column, mode=mode, max_pixels=max_pixels, reduced=reduced))
+
+    def annotate(
+        self, column: str, *, boxes: str | Sequence[str] = (), keypoints: str | Sequence[str] = (),
+        masks: str | Sequence[str] = (), mask_fill: int = 0,
+    ) -> Self:  # fmt: skip
+        """Let boxes (x1, y1, x2, y2), keypoints (x, y) and masks (class numbers, as PNG) go where the pixels go.
+
+        They are columns beside the images of `column`, in pixels of the image as it is here.
+        """
+        return self.then(
+            Annotate(
+                column=column,
+                boxes=_names("boxes", boxes),
+                keypoints=_names("keypoints", keypoints),
+                masks=_names("masks", masks),
+                mask_fill=mask_fill,
+            )
+        )
 
     def resize(
         self, column: str, size: Size | None = None, *, shorter: int | None = None, longer: int | None = None,

@@ -3,9 +3,10 @@
 step.py     what all have in common; several of them as one
 form.py     what is known of a column's images beforehand
 canvas.py   what steps do to an image without asking where its pixels are
+follow.py, points.py  which columns follow the images of another one, and those of them that are coordinates
 filters.py, check.py, extra.py, uniform.py  arguments, libraries, and random words as numbers
 
-The operators: decode_image.py, resize.py, center_crop.py, random_crop.py, random_resized_crop.py,
+The operators: decode_image.py, annotate.py, resize.py, center_crop.py, random_crop.py, random_resized_crop.py,
 random_flip.py, random_rotate.py, normalize.py.
 
 statistics.py means and deviations of known data sets
@@ -13,6 +14,7 @@ pixels/     what is done to pixels; needs the extra `image`
 """
 
 from dataflow.ops.images import (
+    annotate,
     center_crop,
     decode_image,
     normalize,
@@ -24,6 +26,7 @@ from dataflow.ops.images import (
 )
 
 __all__ = [
+    "annotate",
     "center_crop",
     "decode_image",
     "normalize",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from dataflow.graph.image_column import Pixels
 from dataflow.graph.node import Node, Traits
 from dataflow.ops.images.canvas import Image, Planned, Source, Stage
 from dataflow.ops.images.extra import check_extra
+from dataflow.ops.images.follow import Follower, followers_of, with_followers
 from dataflow.ops.images.form import Form, form_of
 
 __all__ = ["ImageChain", "ImageStep", "OneImageStep"]
@@ -45,16 +46,43 @@ class ImageStep(Node):
         """The steps, first to last."""
         raise InternalError(f"{self.kind} has no steps.")
 
+    @cached_property
+    def carried(self) -> tuple[tuple[Follower, ...], ...]:
+        """What follows the images into each step, and, last, what does behind them."""
+        carried = [followers_of(self.input, self.column) if self.inputs else ()]
+        for step in self.steps:
+            carried.append((*carried[-1], *step.names))
+        return tuple(carried)
+
+    @cached_property
+    def followers(self) -> tuple[Follower, ...]:
+        """What the steps read and write beside the images: what moves, and what begins to follow."""
+        moving = [followers for followers, step in zip(self.carried, self.steps, strict=False) if step.moves]
+        named = [step.names for step in self.steps]
+        return tuple(dict.fromkeys(each for followers in (*moving, *named) for each in followers))
+
     @property
     def traits(self) -> Traits:
-        columns = frozenset({self.column})
+        columns = frozenset({self.column, *(each.column for each in self.followers)})
+        masks = {each.column for each in self.followers if each.kind == "masks"}
         return Traits(
-            kernel=True, reads=columns, writes=columns, fills=columns, random=any(s.words for s in self.steps)
-        )
+            kernel=True, reads=columns, writes=columns, fills=frozenset({self.column, *masks}),
+            random=any(s.words for s in self.steps),
+        )  # fmt: skip
 
     def infer(self, schemas: Sequence[pa.Schema | None]) -> pa.Schema | None:
         schema = schemas[0]
-        return schema and reduce(lambda below, step: step.schema_after(below), self.steps, schema)
+        if schema is None:
+            return None
+        for step, followers in zip(self.steps, self.carried, strict=False):
+            schema = step.schema_after(schema)
+            if step.moves:
+                schema = with_followers(schema, self.column, followers)
+        return schema
+
+    def needs(self, wanted: frozenset[str] | None) -> tuple[frozenset[str] | None, ...]:
+        # What follows is moved where somebody wants it: nothing else needs it.
+        return (None if wanted is None else wanted | {self.column},)
 
     def fused(self, below: Node) -> Node | None:
         if not isinstance(below, ImageStep) or below.column != self.column:
@@ -62,19 +90,23 @@ class ImageStep(Node):
         return ImageChain(column=self.column, chain=(*below.steps, *self.steps), inputs=below.inputs)
 
     def apply(self, block: Block, draw: Draw) -> Block:
-        return self._run(block, draw, None)
+        return self._run(block, draw, {})
 
     def fill(self, block: Block, draw: Draw, into: Memory) -> Block:
-        return self._run(block, draw, into[self.column])
+        return self._run(block, draw, into)
 
-    def _run(self, block: Block, draw: Draw, out: npt.NDArray[Any] | None) -> Block:
+    def _run(self, block: Block, draw: Draw, into: Memory) -> Block:
         # Here, not at the top: it loads OpenCV.
+        from dataflow.ops.images.pixels.beside import Companions
         from dataflow.ops.images.pixels.run import run_steps
 
         if self.schema is None:
             raise InternalError(f"the columns behind {self.label()} are not known.")
         kind = self.schema.field(self.column).type
-        return run_steps(self.title, self.column, self.steps, kind, block, draw, out)
+        beside = Companions.of_block(self.followers, self.carried, self.schema, block, into)
+        return run_steps(
+            self.title, self.column, self.steps, kind, block, draw, into.get(self.column), beside
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,7 +119,7 @@ class OneImageStep(ImageStep):
 
     draws: str | None = field(default=None, metadata={"key": "key"})
     stage: ClassVar[Stage]
-    moves: ClassVar[bool] = False  # pixels change places: boxes, masks and keypoints follow
+    moves: ClassVar[bool] = False  # pixels change places: boxes, masks and keypoints follow (`names`)
     words: ClassVar[int] = 0  # random words that `plan` wants for each image; 0: it draws nothing
 
     def __post_init__(self) -> None:
@@ -100,6 +132,11 @@ class OneImageStep(ImageStep):
         return (self,)
 
     @property
+    def names(self) -> tuple[Follower, ...]:
+        """What follows the images from here on."""
+        return ()
+
+    @property
     def key(self) -> str | None:
         return self.draws
 
@@ -108,6 +145,9 @@ class OneImageStep(ImageStep):
 
     def order_fact(self) -> Json:
         return self.draws if self.words else None
+
+    def narrowed(self, wanted: frozenset[str]) -> Self:
+        return self
 
     def schema_after(self, schema: pa.Schema) -> pa.Schema:
         """The schema behind this step, given that in front of it.
@@ -164,6 +204,9 @@ class ImageChain(ImageStep):
     @property
     def key(self) -> str | None:
         return self.kind  # each step has its own
+
+    def narrowed(self, wanted: frozenset[str]) -> Self:
+        return replace(self, chain=tuple(step.narrowed(wanted) for step in self.chain))
 
     def label(self) -> str:
         return " + ".join(step.label() for step in self.chain)

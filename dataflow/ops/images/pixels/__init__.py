@@ -6,5 +6,6 @@ codec.py    files of images by their content
 jpeg.py, exif.py  JPEG, and how a camera was held
 resample.py part of an image at another size
 warp.py     pixels with others around them, and pixels turned
+followers.py, beside.py, mask.py  boxes, keypoints and masks: moved; as columns of a block; in files
 tensor.py   pixels as numbers of a tensor
 """

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
-from typing import Any, Protocol
+from functools import cache, partial
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from threadpoolctl import ThreadpoolController
 
-from connectors.tensors import shape_of, to_numpy
+from connectors.tensors import shape_of
 from dataflow.errors import DataError
 from dataflow.graph.block import BadSample, Block, Column
 from dataflow.graph.calls import bad_row, check_wanted, sub_number
 from dataflow.graph.draw import Draw
-from dataflow.graph.image_column import ImageType, Pixels, image_column, images_in
-from dataflow.ops.images.canvas import Image, Planned, Source, Stage
+from dataflow.graph.image_column import ImageType, Pixels, image_column
+from dataflow.ops.images.canvas import Canvas, Image, Planned, Source, Stage
+from dataflow.ops.images.pixels.beside import Beside, Companions, pixels_in
 from dataflow.ops.images.pixels.picture import Picture, Stored
 from dataflow.order.philox import draws, key_of
 
@@ -33,6 +34,9 @@ class Step(Protocol):
 
     @property
     def stage(self) -> Stage: ...
+
+    @property
+    def moves(self) -> bool: ...
 
     @property
     def words(self) -> int: ...
@@ -59,15 +63,16 @@ def run_steps(
     block: Block,
     draw: Draw,
     out: Values | None,
+    companions: Companions,
 ) -> Block:
-    """The block with `column` as the steps make it, of type `kind`; an image that fails is a bad row.
+    """The block with `column` as the steps make it, of type `kind`, and what follows it; what fails is a bad row.
 
     `out`: where its images go, (rows, *shape); None: memory of its own.
     """
     # Torch would share each image among all cores, which other images have: that takes ten times as long. The limit
     # is that of this thread alone.
     with _openmp().limit(limits=1, user_api="openmp"):
-        return _run(title, column, steps, kind, block, draw, out)
+        return _run(title, column, steps, kind, block, draw, out, companions)
 
 
 @cache
@@ -83,6 +88,7 @@ def _run(
     block: Block,
     draw: Draw,
     out: Values | None,
+    companions: Companions,
 ) -> Block:
     opened = list(_opened(steps, block.columns[column]))
     sizes = np.array([(1, 1) if isinstance(image, Exception) else image.size for image in opened], np.int64)
@@ -98,7 +104,8 @@ def _run(
             if isinstance(image, Exception):
                 raise image
             params = [planned[row] for planned in plans]
-            made.append(_made(Picture(image), steps, params, None if out is None else out[row]))
+            beside = Beside(companions, row)
+            made.append(_made(Picture(image), steps, params, None if out is None else out[row], beside))
         except Exception as error:
             bad.append(bad_row(block, row, title, error))
             made.append(None)
@@ -108,7 +115,7 @@ def _run(
         name: values if block.owned or not isinstance(values, np.ndarray) else values.copy()
         for name, values in block.columns.items()
     }
-    whole = block.with_columns({**others, column: images}, owned=True)
+    whole = block.with_columns({**others, **companions.written(), column: images}, owned=True)
     if not bad:
         return whole
     good = np.ones(block.rows, np.bool_)
@@ -123,18 +130,12 @@ def _ragged(kind: Any) -> ImageType:
 
 def _opened(steps: Sequence[Step], column: Column) -> Iterator[Source | Exception]:
     """Where the pixels of each row come from, or why there are none."""
-    if isinstance(column, np.ndarray):
-        yield from map(Stored, column)
-    elif isinstance(column.type, ImageType):
-        for image in images_in(column):
-            yield Stored(image) if image is not None else _missing()
-    elif shape_of(column.type) is not None:
-        # Nulls keep it in Arrow's form.
-        for place, valid in enumerate(column.is_valid().to_pylist()):
-            yield Stored(to_numpy(column.slice(place, 1))[0]) if valid else _missing()
-    else:
+    if steps[0].stage == "open":
         for value in column:
             yield _file(steps[0], value)
+    else:
+        for image in pixels_in(column):
+            yield Stored(image) if image is not None else _missing()
 
 
 def _missing() -> DataError:
@@ -164,19 +165,30 @@ def _planned(steps: Sequence[Step], sizes: Int64s, block: Block, draw: Draw) -> 
     return plans
 
 
-def _made(picture: Picture, steps: Sequence[Step], params: Sequence[Any], out: Values | None) -> Pixels:
-    """One image through all steps, into `out` where there is one."""
+def _made(
+    picture: Picture, steps: Sequence[Step], params: Sequence[Any], out: Values | None, beside: Beside
+) -> Pixels:
+    """One image through all steps, into `out` where there is one, and what follows it."""
     written = False
-    for step, param in zip(steps, params, strict=True):
+    for place, (step, param) in enumerate(zip(steps, params, strict=True)):
         if step.stage == "pixels":
+            before = picture.size
             step.change(picture, param)
+            if step.moves:
+                beside.move(place, before, partial(_change, step, param))
         elif step.stage == "write" and out is not None:
             step.write(picture.pixels(), out)
             written = True
         elif step.stage == "tensor" and out is not None:
             step.paint(out, param)
+    beside.keep(picture.size)
     if out is None:
         return picture.pixels()
     if not written:
         out[...] = picture.pixels()
     return out
+
+
+def _change(step: Step, param: Any, canvas: Canvas) -> None:
+    # A step that moves pixels calls nothing but what every canvas has.
+    step.change(cast(Image, canvas), param)

@@ -11,13 +11,13 @@ from dataflow.ops.images.annotate import Annotate
 from dataflow.ops.images.canvas import Fill, Padding
 from dataflow.ops.images.center_crop import CenterCrop
 from dataflow.ops.images.decode_image import DecodeImage, Mode
-from dataflow.ops.images.filters import Filter
+from dataflow.ops.images.filters import Filter, WarpFilter
 from dataflow.ops.images.form import Layout
 from dataflow.ops.images.normalize import Normalize
 from dataflow.ops.images.random_crop import RandomCrop, Sides
 from dataflow.ops.images.random_flip import RandomFlip
 from dataflow.ops.images.random_resized_crop import RandomResizedCrop
-from dataflow.ops.images.random_rotate import RandomRotate, TurnFilter
+from dataflow.ops.images.random_rotate import RandomRotate
 from dataflow.ops.images.resize import Resize
 
 __all__ = ["ImageVerbs"]
@@ -138,7 +138,7 @@ class ImageVerbs(PipelineBase):
         return self.then(RandomFlip(column=column, horizontal=horizontal, vertical=vertical, draws=key))
 
     def random_rotate(
-        self, column: str, degrees: float | tuple[float, float], *, filter: TurnFilter = "nearest",
+        self, column: str, degrees: float | tuple[float, float], *, filter: WarpFilter = "nearest",
         expand: bool = False, center: tuple[float, float] | None = None, fill: int | Sequence[int] = 0,
         key: str | None = None,
     ) -> Self:  # fmt: skip

@@ -5,6 +5,7 @@ form.py     what is known of a column's images beforehand
 canvas.py   what steps do to an image without asking where its pixels are
 follow.py, points.py  which columns follow the images of another one, and those of them that are coordinates
 filters.py, check.py, extra.py, uniform.py  arguments, libraries, and random words as numbers
+alpha.py    which channels are colours
 
 The operators: decode_image.py, annotate.py, resize.py, center_crop.py, random_crop.py, random_resized_crop.py,
 random_flip.py, random_rotate.py, normalize.py.

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataflow.graph.image_column import Pixels
-from dataflow.ops.images.filters import Filter
+from dataflow.ops.images.filters import Filter, WarpFilter
 
 __all__ = ["Box", "Canvas", "Fill", "Image", "Matrix", "Padding", "Planned", "Source", "Stage"]
 
@@ -82,7 +82,7 @@ class Canvas(Protocol):
     def flip(self, *, horizontal: bool = False, vertical: bool = False) -> None:
         """Mirror left and right, or up and down."""
 
-    def warp(self, matrix: Matrix, height: int, width: int, filter: Filter, fill: Fill = 0) -> None:
+    def warp(self, matrix: Matrix, height: int, width: int, filter: WarpFilter, fill: Fill = 0) -> None:
         """Make an image of this size, to which `matrix` leads, by "nearest" or "bilinear" pixels."""
 
 

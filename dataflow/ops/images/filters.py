@@ -6,9 +6,11 @@ from typing import Literal, get_args
 
 from dataflow.errors import PlanError, near
 
-__all__ = ["Filter", "check_filter"]
+__all__ = ["Filter", "WarpFilter", "check_filter", "check_warp_filter"]
 
 Filter = Literal["bilinear", "bicubic", "area", "nearest"]
+# Where an image is turned or sheared.
+WarpFilter = Literal["nearest", "bilinear"]
 
 
 def check_filter(step: str, filter: str) -> None:
@@ -17,7 +19,20 @@ def check_filter(step: str, filter: str) -> None:
     Raises:
         PlanError: there is none; near matches are named.
     """
-    if filter not in get_args(Filter):
+    _check(step, filter, get_args(Filter))
+
+
+def check_warp_filter(step: str, filter: str) -> None:
+    """Images can be turned and sheared with such a filter.
+
+    Raises:
+        PlanError: they cannot.
+    """
+    _check(step, filter, get_args(WarpFilter))
+
+
+def _check(step: str, filter: str, known: tuple[str, ...]) -> None:
+    if str(filter) not in known:
         raise PlanError(
-            f"{step}: filter {filter!r} is unknown.", hint=near(str(filter), get_args(Filter), what="filter")
+            f"{step}: filter {filter!r} is unknown.", hint=near(str(filter), known, what="filter")
         )

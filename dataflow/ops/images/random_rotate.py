@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dataflow.errors import PlanError
-from dataflow.given import check_choice, check_flags
+from dataflow.given import check_flags
 from dataflow.graph.registry import register
 from dataflow.ops.images.canvas import Canvas, Fill, Planned, Stage
 from dataflow.ops.images.check import check_fill, check_fill_of
+from dataflow.ops.images.filters import WarpFilter, check_warp_filter
 from dataflow.ops.images.form import Form
 from dataflow.ops.images.step import OneImageStep
 from dataflow.ops.images.uniform import between
 
-__all__ = ["RandomRotate", "TurnFilter", "turned"]
+__all__ = ["RandomRotate", "turned"]
 
-TurnFilter = Literal["nearest", "bilinear"]
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class RandomRotate(OneImageStep):
     """
 
     degrees: tuple[float, float]
-    filter: TurnFilter = "nearest"
+    filter: WarpFilter = "nearest"
     expand: bool = False
     center: tuple[float, float] | None = None
     around: Fill = field(default=0, metadata={"key": "fill"})
@@ -54,7 +54,7 @@ class RandomRotate(OneImageStep):
             raise PlanError(
                 f"random_rotate: degrees={self.degrees!r}.", hint="give a number from 0 on, or (low, high)"
             )
-        check_choice(self.kind, "filter", self.filter, get_args(TurnFilter))
+        check_warp_filter(self.kind, self.filter)
         check_flags(self.kind, expand=self.expand)
         if self.center is not None and (self.expand or not _is_pair(self.center)):
             raise PlanError(

@@ -14,8 +14,9 @@ from photographs import photograph
 
 import dataflow as flow
 from dataflow.errors import PlanError
+from dataflow.ops.images.filters import WarpFilter
 from dataflow.ops.images.pixels.picture import Picture, Stored
-from dataflow.ops.images.random_rotate import RandomRotate, TurnFilter, turned
+from dataflow.ops.images.random_rotate import RandomRotate, turned
 
 Pixels = npt.NDArray[Any]
 TURNS: list[tuple[float, bool, tuple[float, float] | None]] = [
@@ -24,7 +25,7 @@ TURNS: list[tuple[float, bool, tuple[float, float] | None]] = [
 ]  # fmt: skip
 
 
-def _made(pixels: Pixels, degrees: float, filter: TurnFilter, expand: bool = False, **more: Any) -> Pixels:
+def _made(pixels: Pixels, degrees: float, filter: WarpFilter, expand: bool = False, **more: Any) -> Pixels:
     step = RandomRotate(column="image", degrees=(degrees, degrees), filter=filter, expand=expand, **more)
     planned = step.plan(np.array([pixels.shape[:2]]), np.zeros((1, 1), np.uint32))
     picture = Picture(Stored(pixels))
@@ -87,7 +88,7 @@ def test_nearest_pixels_are_those_of_torchvision() -> None:
 @pytest.mark.parametrize("size", [(1, 1), (1, 9), (8, 5), (31, 64)])
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_quarter_turns_move_pixels_and_make_none(
-    filter: TurnFilter, size: tuple[int, int], channels: int
+    filter: WarpFilter, size: tuple[int, int], channels: int
 ) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (*size, channels), np.uint8)
     for quarters in range(-3, 5):

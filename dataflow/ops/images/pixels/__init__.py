@@ -5,7 +5,11 @@ picture.py  one image, read no sooner and no further than it must be
 codec.py    files of images by their content
 jpeg.py, exif.py  JPEG, and how a camera was held
 resample.py part of an image at another size
-warp.py     pixels with others around them, and pixels turned
+colour.py   brightness, contrast, saturation, hue, grey
+levels.py   what becomes of a pixel by its value alone
+blur.py     what becomes of it by those around it
+warp.py     pixels with others around them, and pixels under an affine map
+augment.py  the operations of augmentation policies
 followers.py, beside.py, mask.py  boxes, keypoints and masks: moved; as columns of a block; in files
 tensor.py   pixels as numbers of a tensor
 """

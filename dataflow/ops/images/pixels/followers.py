@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataflow.ops.images.canvas import Fill, Matrix, Padding, Source
-from dataflow.ops.images.filters import Filter
+from dataflow.ops.images.filters import Filter, WarpFilter
 from dataflow.ops.images.pixels.picture import Picture
 
 __all__ = ["Boxes", "Keypoints", "Mask"]
@@ -49,7 +49,7 @@ class Keypoints:
                 self._points = self._points.copy()
                 self._points[..., axis] = self.size[1 - axis] - self._from_end - self._points[..., axis]
 
-    def warp(self, matrix: Matrix, height: int, width: int, filter: Filter, fill: Fill = 0) -> None:
+    def warp(self, matrix: Matrix, height: int, width: int, filter: WarpFilter, fill: Fill = 0) -> None:
         self._points = (self._points @ matrix[:, :2].T + matrix[:, 2]).astype(np.float32)
         self.size = (height, width)
 
@@ -79,7 +79,7 @@ class Boxes(Keypoints):
             if flipped:
                 self._points[..., axis] = self._points[..., ::-1, axis].copy()
 
-    def warp(self, matrix: Matrix, height: int, width: int, filter: Filter, fill: Fill = 0) -> None:
+    def warp(self, matrix: Matrix, height: int, width: int, filter: WarpFilter, fill: Fill = 0) -> None:
         across = np.stack([self._points[..., [0, 1], 0], self._points[..., [1, 0], 1]], axis=-1)
         self._points = np.concatenate([self._points, across], axis=-2)
         super().warp(matrix, height, width, filter, fill)
@@ -106,5 +106,5 @@ class Mask(Picture):
     def resize(self, height: int, width: int, filter: Filter) -> None:
         super().resize(height, width, "nearest")
 
-    def warp(self, matrix: Matrix, height: int, width: int, filter: Filter, fill: Fill = 0) -> None:
+    def warp(self, matrix: Matrix, height: int, width: int, filter: WarpFilter, fill: Fill = 0) -> None:
         super().warp(matrix, height, width, "nearest", self._fill)

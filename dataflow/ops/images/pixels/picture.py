@@ -10,7 +10,7 @@ import cv2
 
 from dataflow.graph.image_column import Pixels
 from dataflow.ops.images.canvas import Box, Fill, Matrix, Padding, Source
-from dataflow.ops.images.filters import Filter
+from dataflow.ops.images.filters import Filter, WarpFilter
 from dataflow.ops.images.pixels.resample import resample
 from dataflow.ops.images.pixels.warp import padded, warped
 
@@ -77,7 +77,7 @@ class Picture:
         self._mirrored ^= horizontal
         self._upside_down ^= vertical
 
-    def warp(self, matrix: Matrix, height: int, width: int, filter: Filter, fill: Fill = 0) -> None:
+    def warp(self, matrix: Matrix, height: int, width: int, filter: WarpFilter, fill: Fill = 0) -> None:
         self.show(warped(self.pixels(), matrix, (height, width), filter, fill))
 
     def show(self, pixels: Pixels) -> None:

@@ -1,4 +1,4 @@
-"""Pixels with others around them, and pixels turned."""
+"""Pixels with others around them, and pixels under an affine map."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from dataflow.errors import DataError
 from dataflow.graph.image_column import Pixels
 from dataflow.ops.images.canvas import Fill, Matrix, Padding
-from dataflow.ops.images.filters import Filter
+from dataflow.ops.images.filters import WarpFilter
 
 __all__ = ["padded", "warped"]
 
@@ -34,8 +34,15 @@ def padded(pixels: Pixels, sides: tuple[int, int, int, int], fill: Fill, mode: P
     return np.asarray(made).reshape(*made.shape[:2], pixels.shape[2])
 
 
-def warped(pixels: Pixels, matrix: Matrix, size: tuple[int, int], filter: Filter, fill: Fill) -> Pixels:
-    """An image of `size` (height, width), to which `matrix` leads from `pixels` (height, width, channels).
+def warped(
+    pixels: Pixels, matrix: Matrix, size: tuple[int, int], filter: WarpFilter, fill: Fill = 0
+) -> Pixels:
+    """An image of `size` (height, width) in which what `pixels` show at (x, y) is at `matrix` @ (x, y, 1).
+
+    Args:
+        pixels: (height, width, channels).
+        filter: "nearest" takes the pixel in which the place lies, "bilinear" blends the four around it.
+        fill: what lies outside, one number or one for each channel; "bilinear" blends it in at the edges.
 
     Raises:
         DataError: `fill` has another number of channels.

@@ -10,15 +10,19 @@ from dataflow.graph.pipeline import PipelineBase
 from dataflow.ops.images.annotate import Annotate
 from dataflow.ops.images.canvas import Fill, Padding
 from dataflow.ops.images.center_crop import CenterCrop
+from dataflow.ops.images.color_jitter import ColorJitter, Strength
 from dataflow.ops.images.decode_image import DecodeImage, Mode
 from dataflow.ops.images.filters import Filter, WarpFilter
 from dataflow.ops.images.form import Layout
+from dataflow.ops.images.gaussian_blur import GaussianBlur
 from dataflow.ops.images.normalize import Normalize
 from dataflow.ops.images.random_crop import RandomCrop, Sides
 from dataflow.ops.images.random_flip import RandomFlip
+from dataflow.ops.images.random_grayscale import RandomGrayscale
 from dataflow.ops.images.random_resized_crop import RandomResizedCrop
 from dataflow.ops.images.random_rotate import RandomRotate
 from dataflow.ops.images.resize import Resize
+from dataflow.ops.images.to_grayscale import ToGrayscale
 
 __all__ = ["ImageVerbs"]
 
@@ -160,6 +164,44 @@ class ImageVerbs(PipelineBase):
                 around=_channels(fill),
                 draws=key,
             )
+        )
+
+    def color_jitter(
+        self, column: str, *, brightness: Strength = 0.0, contrast: Strength = 0.0, saturation: Strength = 0.0,
+        hue: Strength = 0.0, key: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Change brightness, contrast, saturation and hue, in random order.
+
+        A number x is a factor from 1 - x to 1 + x (of `hue`, at most 0.5, a shift from -x to x turns round the circle
+        of hues); a pair is the lowest and the highest.
+        """
+        return self.then(
+            ColorJitter(
+                column=column,
+                brightness=brightness,
+                contrast=contrast,
+                saturation=saturation,
+                hue=hue,
+                draws=key,
+            )
+        )
+
+    def random_grayscale(self, column: str, p: float = 0.1, *, key: str | None = None) -> Self:
+        """Make colours grey with probability `p`; the image keeps its channels."""
+        return self.then(RandomGrayscale(column=column, p=p, draws=key))
+
+    def to_grayscale(self, column: str, channels: int = 1) -> Self:
+        """Make colours grey: one channel, or three equal ones."""
+        return self.then(ToGrayscale(column=column, channels=channels))
+
+    def gaussian_blur(
+        self, column: str, kernel_size: Size, sigma: float | tuple[float, float] = (0.1, 2.0), *, p: float = 1.0,
+        key: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Blur with probability `p`: a Gaussian of `sigma` pixels (a number, or a range) over an odd `kernel_size`."""
+        sigmas = (sigma, sigma) if isinstance(sigma, int | float) else sigma
+        return self.then(
+            GaussianBlur(column=column, kernel_size=_sides(kernel_size), sigma=sigmas, p=p, draws=key)
         )
 
     def normalize(

@@ -8,7 +8,8 @@ filters.py, check.py, extra.py, uniform.py  arguments, libraries, and random wor
 alpha.py    which channels are colours
 
 The operators: decode_image.py, annotate.py, resize.py, center_crop.py, random_crop.py, random_resized_crop.py,
-random_flip.py, random_rotate.py, normalize.py.
+random_flip.py, random_rotate.py, color_jitter.py, random_grayscale.py, to_grayscale.py, gaussian_blur.py,
+normalize.py.
 
 statistics.py means and deviations of known data sets
 pixels/     what is done to pixels; needs the extra `image`
@@ -17,23 +18,31 @@ pixels/     what is done to pixels; needs the extra `image`
 from dataflow.ops.images import (
     annotate,
     center_crop,
+    color_jitter,
     decode_image,
+    gaussian_blur,
     normalize,
     random_crop,
     random_flip,
+    random_grayscale,
     random_resized_crop,
     random_rotate,
     resize,
+    to_grayscale,
 )
 
 __all__ = [
     "annotate",
     "center_crop",
+    "color_jitter",
     "decode_image",
+    "gaussian_blur",
     "normalize",
     "random_crop",
     "random_flip",
+    "random_grayscale",
     "random_resized_crop",
     "random_rotate",
     "resize",
+    "to_grayscale",
 ]

@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 
-def check_size(step: str, size: object) -> None:
+def check_size(step: str, size: object, *, name: str = "size") -> None:
     """`size` is (height, width), whole numbers over 0.
 
     Raises:
@@ -27,7 +27,7 @@ def check_size(step: str, size: object) -> None:
     """
     fits = isinstance(size, tuple | list) and len(size) == 2
     if not fits or not all(type(side) is int and side > 0 for side in size):  # type: ignore[attr-defined]
-        raise PlanError(f"{step}: size {size!r}.", hint="give one number, or (height, width), over 0")
+        raise PlanError(f"{step}: {name}={size!r}.", hint="give one number, or (height, width), over 0")
 
 
 def check_chance(step: str, name: str, value: object) -> None:

@@ -17,6 +17,7 @@ from dataflow.ops.images.form import Layout
 from dataflow.ops.images.gaussian_blur import GaussianBlur
 from dataflow.ops.images.normalize import Normalize
 from dataflow.ops.images.random_crop import RandomCrop, Sides
+from dataflow.ops.images.random_erasing import RandomErasing
 from dataflow.ops.images.random_flip import RandomFlip
 from dataflow.ops.images.random_grayscale import RandomGrayscale
 from dataflow.ops.images.random_resized_crop import RandomResizedCrop
@@ -203,6 +204,19 @@ class ImageVerbs(PipelineBase):
         return self.then(
             GaussianBlur(column=column, kernel_size=_sides(kernel_size), sigma=sigmas, p=p, draws=key)
         )
+
+    def random_erasing(
+        self, column: str, p: float = 0.5, *, scale: tuple[float, float] = (0.02, 0.33),
+        ratio: tuple[float, float] = (0.3, 3.3), value: float | tuple[float, ...] | str = 0, key: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Paint a random box over with probability `p`, in pixels or behind normalize.
+
+        Args:
+            scale: the range of its area, as a share of the image's.
+            ratio: the range of its height by its width.
+            value: a number, one for each channel, or "random" for noise.
+        """
+        return self.then(RandomErasing(column=column, p=p, scale=scale, ratio=ratio, value=value, draws=key))
 
     def normalize(
         self, column: str, mean: Sequence[float], std: Sequence[float], *, dtype: str = "float32",

@@ -9,7 +9,7 @@ alpha.py    which channels are colours
 
 The operators: decode_image.py, annotate.py, resize.py, center_crop.py, random_crop.py, random_resized_crop.py,
 random_flip.py, random_rotate.py, color_jitter.py, random_grayscale.py, to_grayscale.py, gaussian_blur.py,
-normalize.py.
+random_erasing.py, normalize.py.
 
 statistics.py means and deviations of known data sets
 pixels/     what is done to pixels; needs the extra `image`
@@ -23,6 +23,7 @@ from dataflow.ops.images import (
     gaussian_blur,
     normalize,
     random_crop,
+    random_erasing,
     random_flip,
     random_grayscale,
     random_resized_crop,
@@ -39,6 +40,7 @@ __all__ = [
     "gaussian_blur",
     "normalize",
     "random_crop",
+    "random_erasing",
     "random_flip",
     "random_grayscale",
     "random_resized_crop",

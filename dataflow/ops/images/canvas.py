@@ -13,7 +13,7 @@ from dataflow.ops.images.filters import Filter, WarpFilter
 
 __all__ = ["Box", "Canvas", "Fill", "Image", "Matrix", "Padding", "Planned", "Source", "Stage"]
 
-# What a step works on: files, pixels, or the tensor that they have become; "write" makes that of pixels.
+# What a step works on: files; pixels; "tensor": pixels, or the tensor that they have become; "write" makes that.
 Stage = Literal["open", "pixels", "write", "tensor"]
 # What stands where there was no image: one value for all channels, or one for each.
 Fill = int | tuple[int, ...]

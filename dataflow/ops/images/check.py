@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import get_args
 
-from dataflow.errors import PlanError, near
+import numpy as np
+
+from dataflow.errors import DataError, PlanError, near
 from dataflow.ops.images.form import Form, Layout
 
 __all__ = [
     "check_chance",
     "check_channels",
-    "check_fill",
-    "check_fill_of",
     "check_layout",
+    "check_levels",
     "check_range",
     "check_size",
+    "each_channel",
 ]
 
 
@@ -82,30 +84,44 @@ def check_channels(step: str, mean: Sequence[float], std: Sequence[float]) -> No
         )
 
 
-def check_fill(step: str, fill: object) -> None:
-    """`fill` is one value for all channels, or one for each.
+def check_levels(step: str, name: str, value: object, form: Form | None = None) -> None:
+    """`value` is a number, or several: one for each channel of images of this form, as far as it is known.
+
+    Pixels have whole numbers.
 
     Raises:
         PlanError: it is not.
     """
-    values = fill if isinstance(fill, tuple) else (fill,)
-    if not values or not all(type(value) is int and 0 <= value <= 65535 for value in values):
+    values = value if isinstance(value, tuple | list) else (value,)
+    if not values or not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         raise PlanError(
-            f"{step}: fill={fill!r}.", hint="give a whole number from 0 to 255, or one for each channel"
+            f"{step}: {name}={value!r}.", hint="give one number, or a tuple of one for each channel"
         )
-
-
-def check_fill_of(step: str, fill: int | tuple[int, ...], form: Form) -> None:
-    """`fill` fits images of that form, as far as it is known.
-
-    Raises:
-        PlanError: it does not.
-    """
-    values = fill if isinstance(fill, tuple) else (fill,)
-    if isinstance(fill, tuple) and form.channels not in (None, len(fill)):
+    if form is None:
+        return
+    if isinstance(value, tuple | list) and form.channels not in (None, len(value)):
         raise PlanError(
-            f"{step}: fill={fill!r} for images of {form.channels} channels.",
+            f"{step}: {name}={value!r} for images of {form.channels} channels.",
             hint="give one number, or one for each channel",
         )
-    if form.dtype == "uint8" and max(values) > 255:
-        raise PlanError(f"{step}: fill={fill!r} for images of uint8.", hint="give numbers from 0 to 255")
+    top = np.iinfo(form.dtype).max if form.dtype.startswith("uint") else None
+    if top is not None and not all(float(v).is_integer() and 0 <= v <= top for v in values):
+        raise PlanError(
+            f"{step}: {name}={value!r} for pixels of {form.dtype}.",
+            hint=f"give whole numbers from 0 to {top}",
+        )
+
+
+def each_channel(name: str, value: float | Sequence[float], channels: int) -> tuple[float, ...]:
+    """What argument `name` has for each channel of an image.
+
+    Raises:
+        DataError: it has another number of channels.
+    """
+    values = tuple(value) if isinstance(value, Sequence) else (value,) * channels
+    if len(values) != channels:
+        raise DataError(
+            f"{name}={value!r} for an image of {channels} channels.",
+            hint="give one number, or one for each channel",
+        )
+    return values

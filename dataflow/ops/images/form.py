@@ -12,7 +12,7 @@ from connectors.tensors import shape_of
 from dataflow.errors import PlanError
 from dataflow.graph.image_column import ImageType
 
-__all__ = ["Form", "Layout", "form_of", "is_encoded"]
+__all__ = ["Form", "Layout", "form_of", "is_encoded", "tensor_form"]
 
 # "HWC" is what decoders give; the others are those of a batch: channels first, last, and first over memory that has
 # them last (torch.channels_last).
@@ -67,3 +67,32 @@ def form_of(kind: Kind, *, step: str, column: str) -> Form:
         else "an image is (height, width, channels) of uint8; put this step in front of normalize and to_dtype"
     )  # fmt: skip
     raise PlanError(f"{step}: column {column!r} is {kind}, no images.", hint=hint)
+
+
+def tensor_form(kind: Kind) -> Form | None:
+    """What a column type says of the tensors that images have become; None where it holds none.
+
+    An axis of at most 4 has the channels; whole numbers with the channels last are still pixels.
+
+    Raises:
+        PlanError: it may be the first axis or the last.
+    """
+    dense = shape_of(kind)
+    if dense is None or len(dense[1]) != 3 or not isinstance(kind, pa.FixedShapeTensorType):
+        return None
+    dtype, shape = dense[0].name, dense[1]
+    first, last = shape[0] <= 4, shape[2] <= 4 and kind.permutation is None
+    if not (first or last) or (last and dtype.startswith("uint")):
+        return None
+    if first and last:
+        raise PlanError(
+            f"in {kind} the channels may be the first axis or the last.",
+            hint="make the images wider than 4 pixels",
+        )
+    if first:
+        channels, height, width = shape
+        layout: Layout = "NCHW" if kind.permutation is None else "channels_last"
+    else:
+        height, width, channels = shape
+        layout = "NHWC"
+    return Form(dtype=dtype, channels=channels, size=(height, width), layout=layout)

@@ -12,7 +12,7 @@ from dataflow.errors import DataError, PlanError
 from dataflow.given import check_choice, check_flags
 from dataflow.graph.registry import register
 from dataflow.ops.images.canvas import Canvas, Fill, Padding, Planned, Stage
-from dataflow.ops.images.check import check_fill, check_fill_of, check_size
+from dataflow.ops.images.check import check_levels, check_size
 from dataflow.ops.images.form import Form
 from dataflow.ops.images.step import OneImageStep
 from dataflow.ops.images.uniform import below
@@ -47,7 +47,7 @@ class RandomCrop(OneImageStep):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_size(self.kind, self.size)
-        check_fill(self.kind, self.around)
+        check_levels(self.kind, "fill", self.around)
         check_choice(self.kind, "padding_mode", self.padding_mode, get_args(Padding))
         check_flags(self.kind, pad_if_needed=self.pad_if_needed)
         sides = self.padding if self.padding is not None else (0,) * 4
@@ -58,7 +58,7 @@ class RandomCrop(OneImageStep):
             )
 
     def form_after(self, form: Form) -> Form:
-        check_fill_of(self.kind, self.around, form)
+        check_levels(self.kind, "fill", self.around, form)
         if form.size is not None:
             height, width = self._sides(np.array([form.size])).sum(axis=2)[0].tolist()
             self._check_large_enough(PlanError, form.size[0] + height, form.size[1] + width)

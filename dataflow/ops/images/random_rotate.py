@@ -13,7 +13,7 @@ from dataflow.errors import PlanError
 from dataflow.given import check_flags
 from dataflow.graph.registry import register
 from dataflow.ops.images.canvas import Canvas, Fill, Planned, Stage
-from dataflow.ops.images.check import check_fill, check_fill_of
+from dataflow.ops.images.check import check_levels
 from dataflow.ops.images.filters import WarpFilter, check_warp_filter
 from dataflow.ops.images.form import Form
 from dataflow.ops.images.step import OneImageStep
@@ -61,10 +61,10 @@ class RandomRotate(OneImageStep):
                 f"random_rotate: center={self.center!r}, expand={self.expand}.",
                 hint="give (x, y) in pixels, without expand, which has the middle stay in the middle",
             )
-        check_fill(self.kind, self.around)
+        check_levels(self.kind, "fill", self.around)
 
     def form_after(self, form: Form) -> Form:
-        check_fill_of(self.kind, self.around, form)
+        check_levels(self.kind, "fill", self.around, form)
         return replace(form, size=None) if self.expand else form
 
     def plan(self, sizes: Int64s, words: npt.NDArray[np.uint32]) -> Planned:

@@ -22,7 +22,7 @@ from dataflow.graph.node import Node, Traits
 from dataflow.ops.images.canvas import Image, Planned, Source, Stage
 from dataflow.ops.images.extra import check_extra
 from dataflow.ops.images.follow import Follower, followers_of, with_followers
-from dataflow.ops.images.form import Form, form_of
+from dataflow.ops.images.form import Form, form_of, tensor_form
 
 __all__ = ["ImageChain", "ImageStep", "OneImageStep"]
 
@@ -157,7 +157,9 @@ class OneImageStep(ImageStep):
         """
         check_columns(self.kind, [self.column], schema)
         place = schema.get_field_index(self.column)
-        form = form_of(schema.field(place).type, step=self.kind, column=self.column)
+        kind = schema.field(place).type
+        form = tensor_form(kind) if self.stage == "tensor" else None
+        form = form or form_of(kind, step=self.kind, column=self.column)
         return schema.set(place, pa.field(self.column, self.form_after(form).type))
 
     def form_after(self, form: Form) -> Form:
@@ -185,7 +187,10 @@ class OneImageStep(ImageStep):
         raise InternalError(f"{self.kind} makes no tensors.")
 
     def paint(self, tensor: npt.NDArray[Any], param: Any) -> None:
-        """For a step whose stage is "tensor": change it in place."""
+        """For a step whose stage is "tensor": change (height, width, channels) in place, pixels or a tensor.
+
+        Not called where `param` is None.
+        """
         raise InternalError(f"{self.kind} changes no tensors.")
 
 

@@ -24,6 +24,7 @@ STEPS: dict[str, Change] = {
     ),
     "random_grayscale": lambda p: p.random_grayscale("image", 0.5),
     "gaussian_blur": lambda p: p.gaussian_blur("image", (3, 5), p=0.5),
+    "random_erasing": lambda p: p.random_erasing("image", value="random"),
 }
 
 
@@ -125,6 +126,7 @@ def test_steps_of_probability_0_change_nothing(source: flow.Pipeline) -> None:
     unchanging: list[Change] = [
         lambda p: p.random_grayscale("image", 0.0),
         lambda p: p.gaussian_blur("image", 5, p=0.0),
+        lambda p: p.random_erasing("image", 0.0),
         lambda p: p.color_jitter("image"),
     ]
     for change in unchanging:

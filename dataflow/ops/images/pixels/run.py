@@ -18,8 +18,10 @@ from dataflow.graph.calls import bad_row, check_wanted, sub_number
 from dataflow.graph.draw import Draw
 from dataflow.graph.image_column import ImageType, Pixels, image_column
 from dataflow.ops.images.canvas import Canvas, Image, Planned, Source, Stage
+from dataflow.ops.images.form import Layout, tensor_form
 from dataflow.ops.images.pixels.beside import Beside, Companions, pixels_in
 from dataflow.ops.images.pixels.picture import Picture, Stored
+from dataflow.ops.images.pixels.tensor import channels_behind
 from dataflow.order.philox import draws, key_of
 
 __all__ = ["Step", "run_steps"]
@@ -90,7 +92,10 @@ def _run(
     out: Values | None,
     companions: Companions,
 ) -> Block:
-    opened = list(_opened(steps, block.columns[column]))
+    layout = _layout(steps, kind)
+    # Steps on tensors alone find them in the column.
+    given = layout if all(step.stage == "tensor" for step in steps) else "HWC"
+    opened = list(_opened(steps, block.columns[column], given))
     sizes = np.array([(1, 1) if isinstance(image, Exception) else image.size for image in opened], np.int64)
     plans = _planned(steps, sizes.reshape(-1, 2), block, draw)
     dense = shape_of(kind)
@@ -104,8 +109,8 @@ def _run(
             if isinstance(image, Exception):
                 raise image
             params = [planned[row] for planned in plans]
-            beside = Beside(companions, row)
-            made.append(_made(Picture(image), steps, params, None if out is None else out[row], beside))
+            beside, place = Beside(companions, row), None if out is None else out[row]
+            made.append(_made(Picture(image), steps, params, place, layout, beside))
         except Exception as error:
             bad.append(bad_row(block, row, title, error))
             made.append(None)
@@ -123,19 +128,25 @@ def _run(
     return whole.without(bad, good)
 
 
+def _layout(steps: Sequence[Step], kind: pa.DataType) -> Layout:
+    """How steps that work on tensors find them in the column that is made."""
+    tensor = tensor_form(kind) if any(step.stage == "tensor" for step in steps) else None
+    return "HWC" if tensor is None else tensor.layout
+
+
 def _ragged(kind: Any) -> ImageType:
     assert isinstance(kind, ImageType)
     return kind
 
 
-def _opened(steps: Sequence[Step], column: Column) -> Iterator[Source | Exception]:
-    """Where the pixels of each row come from, or why there are none."""
+def _opened(steps: Sequence[Step], column: Column, layout: Layout) -> Iterator[Source | Exception]:
+    """Where the pixels of each row come from, or why there are none; dense rows have this layout."""
     if steps[0].stage == "open":
         for value in column:
             yield _file(steps[0], value)
     else:
         for image in pixels_in(column):
-            yield Stored(image) if image is not None else _missing()
+            yield Stored(channels_behind(image, layout)) if image is not None else _missing()
 
 
 def _missing() -> DataError:
@@ -166,9 +177,15 @@ def _planned(steps: Sequence[Step], sizes: Int64s, block: Block, draw: Draw) -> 
 
 
 def _made(
-    picture: Picture, steps: Sequence[Step], params: Sequence[Any], out: Values | None, beside: Beside
+    picture: Picture,
+    steps: Sequence[Step],
+    params: Sequence[Any],
+    out: Values | None,
+    layout: Layout,
+    beside: Beside,
 ) -> Pixels:
     """One image through all steps, into `out` where there is one, and what follows it."""
+    target = None if out is None else channels_behind(out, layout)
     written = False
     for place, (step, param) in enumerate(zip(steps, params, strict=True)):
         if step.stage == "pixels":
@@ -179,14 +196,19 @@ def _made(
         elif step.stage == "write" and out is not None:
             step.write(picture.pixels(), out)
             written = True
-        elif step.stage == "tensor" and out is not None:
-            step.paint(out, param)
+        elif step.stage == "tensor" and param is not None:
+            if written and target is not None:
+                step.paint(target, param)
+            else:
+                pixels = picture.pixels().copy()
+                step.paint(pixels, param)
+                picture.show(pixels)
     beside.keep(picture.size)
-    if out is None:
+    if target is None:
         return picture.pixels()
     if not written:
-        out[...] = picture.pixels()
-    return out
+        target[...] = picture.pixels()
+    return target
 
 
 def _change(step: Step, param: Any, canvas: Canvas) -> None:

@@ -12,9 +12,14 @@ import numpy.typing as npt
 from dataflow.graph.image_column import Pixels
 from dataflow.ops.images.form import Layout
 
-__all__ = ["write_normalized"]
+__all__ = ["channels_behind", "write_normalized"]
 
 Table = npt.NDArray[np.float32]
+
+
+def channels_behind(image: npt.NDArray[Any], layout: Layout) -> npt.NDArray[Any]:
+    """An image of a layout as (height, width, channels), over the same memory."""
+    return image.transpose(1, 2, 0) if layout in ("NCHW", "channels_last") else image
 
 
 @lru_cache(maxsize=64)

@@ -7,9 +7,9 @@ from typing import Any, Final
 import cv2
 import numpy as np
 
-from dataflow.errors import DataError
 from dataflow.graph.image_column import Pixels
 from dataflow.ops.images.canvas import Fill, Matrix, Padding
+from dataflow.ops.images.check import each_channel
 from dataflow.ops.images.filters import WarpFilter
 
 __all__ = ["padded", "warped"]
@@ -29,7 +29,7 @@ def padded(pixels: Pixels, sides: tuple[int, int, int, int], fill: Fill, mode: P
         DataError: `fill` has another number of channels.
     """
     above, left, below, right = sides
-    value = _scalar(fill, pixels.shape[2])
+    value = each_channel("fill", fill, pixels.shape[2])
     made: Any = cv2.copyMakeBorder(pixels, above, below, left, right, _BORDERS[mode], value=value)
     return np.asarray(made).reshape(*made.shape[:2], pixels.shape[2])
 
@@ -56,16 +56,6 @@ def warped(
         size[::-1],
         flags=cv2.INTER_NEAREST if filter == "nearest" else cv2.INTER_LINEAR,
         borderMode=cv2.BORDER_CONSTANT,
-        borderValue=_scalar(fill, pixels.shape[2]),
+        borderValue=each_channel("fill", fill, pixels.shape[2]),
     )
     return np.asarray(made).reshape(*size, pixels.shape[2])
-
-
-def _scalar(fill: Fill, channels: int) -> tuple[int, ...]:
-    values = (fill,) * channels if isinstance(fill, int) else fill
-    if len(values) != channels:
-        raise DataError(
-            f"fill={fill!r} for an image of {channels} channels.",
-            hint="give one number, or one for each channel",
-        )
-    return values

@@ -16,6 +16,7 @@ from dataflow.ops.images.filters import Filter, WarpFilter
 from dataflow.ops.images.form import Layout
 from dataflow.ops.images.gaussian_blur import GaussianBlur
 from dataflow.ops.images.normalize import Normalize
+from dataflow.ops.images.rand_augment import RandAugment
 from dataflow.ops.images.random_crop import RandomCrop, Sides
 from dataflow.ops.images.random_erasing import RandomErasing
 from dataflow.ops.images.random_flip import RandomFlip
@@ -24,6 +25,7 @@ from dataflow.ops.images.random_resized_crop import RandomResizedCrop
 from dataflow.ops.images.random_rotate import RandomRotate
 from dataflow.ops.images.resize import Resize
 from dataflow.ops.images.to_grayscale import ToGrayscale
+from dataflow.ops.images.trivial_augment import TrivialAugment
 
 __all__ = ["ImageVerbs"]
 
@@ -217,6 +219,30 @@ class ImageVerbs(PipelineBase):
             value: a number, one for each channel, or "random" for noise.
         """
         return self.then(RandomErasing(column=column, p=p, scale=scale, ratio=ratio, value=value, draws=key))
+
+    def trivial_augment(
+        self, column: str, *, levels: int = 31, filter: WarpFilter = "nearest", fill: int | Sequence[int] = 0,
+        key: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Do one of 14 operations at one of so many `levels`, all drawn evenly (TrivialAugment, wide).
+
+        `fill`: what lies outside where an image is moved, a number or one for each channel.
+        """
+        return self.then(
+            TrivialAugment(column=column, levels=levels, filter=filter, around=_channels(fill), draws=key)
+        )
+
+    def rand_augment(
+        self, column: str, num_ops: int = 2, magnitude: int = 9, *, levels: int = 31, filter: WarpFilter = "nearest",
+        fill: int | Sequence[int] = 0, key: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Do `num_ops` of 14 operations, drawn evenly, at a `magnitude` from 0 to `levels` - 1 (RandAugment)."""
+        return self.then(
+            RandAugment(
+                column=column, num_ops=num_ops, magnitude=magnitude, levels=levels, filter=filter,
+                around=_channels(fill), draws=key,
+            )
+        )  # fmt: skip
 
     def normalize(
         self, column: str, mean: Sequence[float], std: Sequence[float], *, dtype: str = "float32",

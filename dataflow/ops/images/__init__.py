@@ -6,10 +6,11 @@ canvas.py   what steps do to an image without asking where its pixels are
 follow.py, points.py  which columns follow the images of another one, and those of them that are coordinates
 filters.py, check.py, extra.py, uniform.py  arguments, libraries, and random words as numbers
 alpha.py    which channels are colours
+augment_policy.py  what trivial_augment and rand_augment have in common
 
 The operators: decode_image.py, annotate.py, resize.py, center_crop.py, random_crop.py, random_resized_crop.py,
 random_flip.py, random_rotate.py, color_jitter.py, random_grayscale.py, to_grayscale.py, gaussian_blur.py,
-random_erasing.py, normalize.py.
+trivial_augment.py, rand_augment.py, random_erasing.py, normalize.py.
 
 statistics.py means and deviations of known data sets
 pixels/     what is done to pixels; needs the extra `image`
@@ -22,6 +23,7 @@ from dataflow.ops.images import (
     decode_image,
     gaussian_blur,
     normalize,
+    rand_augment,
     random_crop,
     random_erasing,
     random_flip,
@@ -30,6 +32,7 @@ from dataflow.ops.images import (
     random_rotate,
     resize,
     to_grayscale,
+    trivial_augment,
 )
 
 __all__ = [
@@ -39,6 +42,7 @@ __all__ = [
     "decode_image",
     "gaussian_blur",
     "normalize",
+    "rand_augment",
     "random_crop",
     "random_erasing",
     "random_flip",
@@ -47,4 +51,5 @@ __all__ = [
     "random_rotate",
     "resize",
     "to_grayscale",
+    "trivial_augment",
 ]

@@ -13,6 +13,7 @@ from dataflow.ops.images.form import Form, Layout
 __all__ = [
     "check_chance",
     "check_channels",
+    "check_count",
     "check_layout",
     "check_levels",
     "check_range",
@@ -82,6 +83,17 @@ def check_channels(step: str, mean: Sequence[float], std: Sequence[float]) -> No
             f"{step}: mean={mean!r}, std={std!r}.",
             hint="give a number for each channel in both, those of std over 0, as flow.IMAGENET_MEAN",
         )
+
+
+def check_count(step: str, name: str, value: object, *, least: int, most: int | None = None) -> None:
+    """`value` is a whole number from `least` to `most`.
+
+    Raises:
+        PlanError: it is not.
+    """
+    if type(value) is not int or value < least or (most is not None and value > most):
+        upto = "on" if most is None else f"to {most}"
+        raise PlanError(f"{step}: {name}={value!r}.", hint=f"give a whole number from {least} {upto}")
 
 
 def check_levels(step: str, name: str, value: object, form: Form | None = None) -> None:

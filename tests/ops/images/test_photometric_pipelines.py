@@ -25,6 +25,8 @@ STEPS: dict[str, Change] = {
     "random_grayscale": lambda p: p.random_grayscale("image", 0.5),
     "gaussian_blur": lambda p: p.gaussian_blur("image", (3, 5), p=0.5),
     "random_erasing": lambda p: p.random_erasing("image", value="random"),
+    "trivial_augment": lambda p: p.trivial_augment("image", fill=7),
+    "rand_augment": lambda p: p.rand_augment("image", 3, 15, levels=21, filter="bilinear", fill=9),
 }
 
 
@@ -106,6 +108,19 @@ def test_a_step_is_a_spec_and_back(name: str, tmp_path: Any) -> None:
     assert by_id(again.loader(ids=True)) == by_id(pipe.loader(ids=True))
 
 
+def test_one_value_for_each_channel_is_a_spec_and_back(tmp_path: Any) -> None:
+    (tmp_path / "a.png").write_bytes(encoded(photograph(1, 30, 40), "PNG"))
+    decoded = flow.read(str(tmp_path / "*.png")).rename({"bytes": "image"}).decode_image("image")
+    pipe = decoded.trivial_augment("image", fill=(1, 2, 3)).random_erasing(
+        "image", 1.0, value=(4, 5, 6), key="box"
+    )
+    spec = pipe.to_spec()
+    assert '"fill": [1, 2, 3]' in json.dumps(spec)
+    again = flow.load_spec(spec)
+    assert again.to_spec() == spec
+    assert np.array_equal(again[0]["image"], pipe[0]["image"])
+
+
 @pytest.mark.parametrize("name", STEPS)
 @pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA"])
 def test_images_of_any_mode_and_of_one_pixel_keep_their_shape(name: str, mode: str) -> None:
@@ -128,6 +143,7 @@ def test_steps_of_probability_0_change_nothing(source: flow.Pipeline) -> None:
         lambda p: p.gaussian_blur("image", 5, p=0.0),
         lambda p: p.random_erasing("image", 0.0),
         lambda p: p.color_jitter("image"),
+        lambda p: p.rand_augment("image", 0),
     ]
     for change in unchanging:
         assert by_id(tensors(change(source)).batch(6).loader(ids=True)) == wanted

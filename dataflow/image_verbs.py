@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self, cast
 
-from dataflow.given import as_names
+from dataflow.given import as_names, as_tuple
 from dataflow.graph.pipeline import PipelineBase
 from dataflow.ops.images.annotate import Annotate
 from dataflow.ops.images.canvas import Fill, Padding
@@ -226,7 +226,8 @@ class ImageVerbs(PipelineBase):
     ) -> Self:  # fmt: skip
         """Do one of 14 operations at one of so many `levels`, all drawn evenly (TrivialAugment, wide).
 
-        `fill`: what lies outside where an image is moved, a number or one for each channel.
+        `fill`: what lies outside where an image is moved, a number or one for each channel. Columns that `annotate`
+        names cannot follow: where some do, this is an error.
         """
         return self.then(
             TrivialAugment(column=column, levels=levels, filter=filter, around=_channels(fill), draws=key)
@@ -236,7 +237,10 @@ class ImageVerbs(PipelineBase):
         self, column: str, num_ops: int = 2, magnitude: int = 9, *, levels: int = 31, filter: WarpFilter = "nearest",
         fill: int | Sequence[int] = 0, key: str | None = None,
     ) -> Self:  # fmt: skip
-        """Do `num_ops` of 14 operations, drawn evenly, at a `magnitude` from 0 to `levels` - 1 (RandAugment)."""
+        """Do `num_ops` of 14 operations, drawn evenly, at a `magnitude` from 0 to `levels` - 1 (RandAugment).
+
+        `fill`, and what `annotate` names: see `trivial_augment`.
+        """
         return self.then(
             RandAugment(
                 column=column, num_ops=num_ops, magnitude=magnitude, levels=levels, filter=filter,
@@ -251,9 +255,15 @@ class ImageVerbs(PipelineBase):
         """(pixel / 255 - mean) / std, a `mean` and a `std` for each channel.
 
         Args:
-            dtype: "float32", "float16" or "bfloat16".
+            dtype: "float32" or "float16".
             layout: of a batch: "NCHW", "NHWC", or "channels_last" (NCHW over memory that has channels last).
         """
         return self.then(
-            Normalize(column=column, mean=tuple(mean), std=tuple(std), dtype=dtype, layout=layout)
+            Normalize(
+                column=column,
+                mean=as_tuple("normalize", "mean", mean),
+                std=as_tuple("normalize", "std", std),
+                dtype=dtype,
+                layout=layout,
+            )
         )

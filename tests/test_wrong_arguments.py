@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ VALUES: dict[int, Any] = {
 }  # fmt: skip
 SOURCE: Any = flow.from_columns({"x": [1, 2, 3], "s": ["a", "b", "c"]})
 LISTED = flow.from_arrow(pa.table({"x": [1, 2, 3], "l": [[1], [2], [3]]}))
+IMAGES = flow.from_columns({"image": np.zeros((2, 8, 8, 3), np.uint8)})
+FILES = flow.from_columns({"image": [b""]})
 NUMBERS = SOURCE.select("x").batch(2)
 VALUES[PIPELINE] = SOURCE
 
@@ -150,6 +153,50 @@ CALLS: dict[str, tuple[Callable[[Any], object], tuple[int, ...]]] = {
     "load_spec allow_modules": (lambda v: flow.load_spec(flow.read("a.parquet").to_spec(), v), (NAMES,)),
     "merge_states states": (lambda v: flow.merge_states(v), ()),
 }  # fmt: skip
+KEYED: dict[str, tuple[int, ...]] = {"column": (), "key": (NONE, TEXT)}
+# Of every verb on images, arguments that are right, and of each argument the kinds of values that are.
+IMAGE_VERBS: dict[str, tuple[dict[str, Any], dict[str, tuple[int, ...]]]] = {
+    "decode_image": ({}, {"column": (), "mode": (), "max_pixels": (), "reduced": (FLAG,)}),
+    "annotate": ({}, {"column": (), "boxes": (), "keypoints": (), "masks": (), "mask_fill": ()}),
+    "resize": (
+        {"size": 4},
+        {"column": (), "size": (), "shorter": (NONE,), "longer": (NONE,), "max_size": (NONE,), "filter": ()},
+    ),
+    "center_crop": ({"size": 4}, {"column": (), "size": ()}),
+    "random_crop": (
+        {"size": 4},
+        {**KEYED, "size": (), "padding": (NONE,), "pad_if_needed": (FLAG,), "fill": (), "padding_mode": ()},
+    ),
+    "random_resized_crop": ({"size": 4}, {**KEYED, "size": (), "scale": (), "ratio": (), "filter": ()}),
+    "random_flip": ({}, {**KEYED, "horizontal": (), "vertical": ()}),
+    "random_rotate": (
+        {"degrees": 4}, {**KEYED, "degrees": (FLOAT,), "filter": (), "expand": (FLAG,), "center": (NONE,), "fill": ()},
+    ),
+    "color_jitter": (
+        {}, {**KEYED, "brightness": (FLOAT,), "contrast": (FLOAT,), "saturation": (FLOAT,), "hue": ()},
+    ),
+    "random_grayscale": ({}, {**KEYED, "p": ()}),
+    "to_grayscale": ({}, {"column": (), "channels": ()}),
+    "gaussian_blur": ({"kernel_size": 3}, {**KEYED, "kernel_size": (), "sigma": (FLOAT,), "p": ()}),
+    "random_erasing": ({}, {**KEYED, "p": (), "scale": (), "ratio": (), "value": ()}),
+    "trivial_augment": ({}, {**KEYED, "levels": (), "filter": (), "fill": ()}),
+    "rand_augment": ({}, {**KEYED, "num_ops": (), "magnitude": (), "levels": (), "filter": (), "fill": ()}),
+    "normalize": (
+        {"mean": (0, 0, 0), "std": (1, 1, 1)}, {"column": (), "mean": (), "std": (), "dtype": (), "layout": ()},
+    ),
+}  # fmt: skip
+
+
+def change_images(verb: str, others: dict[str, Any], argument: str, value: Any) -> None:
+    pipe = FILES if verb == "decode_image" else IMAGES
+    getattr(pipe, verb)(**{"column": "image", **others, argument: value})
+
+
+CALLS |= {
+    f"{verb} {argument}": (partial(change_images, verb, others, argument), right)
+    for verb, (others, arguments) in IMAGE_VERBS.items()
+    for argument, right in arguments.items()
+}
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -171,9 +218,7 @@ def test_a_value_that_may_be_right_raises_no_error_of_pythons_own(name: str) -> 
 
 
 def test_every_verb_and_every_function_is_tried() -> None:
-    verbs = [
-        name for name, value in vars(Pipe).items() if inspect.isfunction(value) and not name.startswith("_")
-    ]
+    verbs = [name for name, _ in inspect.getmembers(Pipe, inspect.isfunction) if not name.startswith("_")]
     functions = [name for name in flow.__all__ if inspect.isfunction(getattr(flow, name))]
     tried = {tuple(call.split(" ")[:2]) for call in CALLS}
     others = {("concat", "a"), ("seed", "n"), ("__getitem__", "row")}

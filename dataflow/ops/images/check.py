@@ -58,14 +58,14 @@ def check_range(step: str, name: str, value: object, *, low: float, high: float 
         )  # fmt: skip
 
 
-def check_layout(step: str, layout: str) -> None:
+def check_layout(step: str, layout: object) -> None:
     """`layout` is one of a batch.
 
     Raises:
         PlanError: it is not.
     """
     known = [name for name in get_args(Layout) if name != "HWC"]
-    if layout not in known:
+    if not isinstance(layout, str) or layout not in known:
         raise PlanError(
             f"{step}: layout {layout!r} is unknown.", hint=near(str(layout), known, what="layout")
         )

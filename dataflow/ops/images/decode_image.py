@@ -7,7 +7,8 @@ from typing import ClassVar, Final, Literal
 
 import pyarrow as pa
 
-from dataflow.errors import PlanError, near
+from dataflow.errors import PlanError
+from dataflow.given import check_choice, check_flags
 from dataflow.graph.columns import check_columns
 from dataflow.graph.registry import register
 from dataflow.ops.images.canvas import Source, Stage
@@ -41,10 +42,8 @@ class DecodeImage(OneImageStep):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mode not in _CHANNELS:
-            raise PlanError(
-                f"decode_image: mode {self.mode!r} is unknown.", hint=near(self.mode, _CHANNELS, what="mode")
-            )
+        check_choice(self.kind, "mode", self.mode, _CHANNELS)
+        check_flags(self.kind, reduced=self.reduced)
         if type(self.max_pixels) is not int or self.max_pixels < 1:
             raise PlanError(
                 f"decode_image: max_pixels={self.max_pixels!r}.", hint="give a whole number over 0"

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy.typing as npt
 
 from dataflow.errors import PlanError
+from dataflow.given import check_choice
 from dataflow.graph.image_column import Pixels
 from dataflow.graph.registry import register
 from dataflow.ops.images.canvas import Stage
@@ -34,8 +35,7 @@ class Normalize(OneImageStep):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.dtype not in ("float32", "float16"):
-            raise PlanError(f"normalize: dtype {self.dtype!r}.", hint="use 'float32' or 'float16'")
+        check_choice(self.kind, "dtype", self.dtype, ("float32", "float16"))
         check_layout(self.kind, self.layout)
         check_channels(self.kind, self.mean, self.std)
 

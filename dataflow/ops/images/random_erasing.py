@@ -59,16 +59,16 @@ class RandomErasing(OneImageStep):
         check_chance(self.kind, "p", self.p)
         check_range(self.kind, "scale", self.scale, low=0.0, high=1.0)
         check_range(self.kind, "ratio", self.ratio, low=0.0)
-        if isinstance(self.value, str) and self.value != "random":
+        if not isinstance(self.value, str):
+            check_levels(self.kind, "value", self.value)
+        elif self.value != "random":
             raise PlanError(
                 f"random_erasing: value={self.value!r}.",
                 hint='give "random", one number, or a tuple of one for each channel',
             )
-        if self.value != "random":
-            check_levels(self.kind, "value", self.value)
 
     def form_after(self, form: Form) -> Form:
-        if self.value != "random":
+        if not isinstance(self.value, str):
             check_levels(self.kind, "value", self.value, form)
         return form
 

@@ -179,3 +179,22 @@ def test_a_value_for_other_channels_than_an_image_has_makes_it_a_bad_row() -> No
         assert [found["__id__"].item() for found in loader] == [0, 2]
     with pytest.raises(DataError, match="1 channels"), erased.loader() as loader:
         list(loader)
+
+
+@pytest.mark.parametrize("layout", Layouts)
+def test_boxes_and_masks_follow_through_a_chain_whose_tensor_is_erased(layout: Any) -> None:
+    _, pixels = images()
+    columns = {"image": pixels, "box": np.full((12, 4), 9, np.float32), "mask": pixels[..., 0]}
+    rows = flow.from_columns(columns).seed(1).annotate("image", boxes="box", masks="mask")
+    made = rows.random_erasing("image", value=5, key="first").random_crop("image", 24, key="crop")
+    made = made.normalize("image", MEAN, STD, layout=layout)
+    with made.batch(12).loader() as loader:
+        whole = next(iter(loader))
+    with made.random_erasing("image", 1.0, value=-7.5, key="box").batch(12).loader() as loader:
+        erased = next(iter(loader))
+    for name in ("box", "mask"):
+        assert torch.equal(erased[name], whole[name])
+    lost = erased["image"] == -7.5
+    assert 0 < lost.float().mean() < 0.5
+    assert torch.equal(erased["image"][~lost], whole["image"][~lost])
+    assert (whole["box"] != 9).any()

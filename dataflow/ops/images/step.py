@@ -210,6 +210,10 @@ class ImageChain(ImageStep):
     def key(self) -> str | None:
         return self.kind  # each step has its own
 
+    @property
+    def title(self) -> str:
+        return " + ".join(step.title for step in self.chain)
+
     def narrowed(self, wanted: frozenset[str]) -> Self:
         return replace(self, chain=tuple(step.narrowed(wanted) for step in self.chain))
 

@@ -2,8 +2,10 @@
 
 run.py      steps over the images of a block
 picture.py  one image, read no sooner and no further than it must be
-codec.py    files of images by their content
-jpeg.py, exif.py  JPEG, and how a camera was held
+codec.py    files of images; content.py  what a file is by how it begins
+jpeg.py     JPEG, also at smaller scales
+pillow.py   other formats; modes.py  their colours; containers.py  chunks of PNG and WebP
+exif.py     how a camera was held
 resample.py part of an image at another size
 colour.py   brightness, contrast, saturation, hue, grey
 levels.py   what becomes of a pixel by its value alone

@@ -5,69 +5,108 @@ libjpeg-turbo decodes at 1/2, 1/4 and 1/8 of the size by leaving out what a smal
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
+import cv2
+import numpy as np
 import simplejpeg
 
 from dataflow.errors import DataError
 from dataflow.graph.image_column import Pixels
 from dataflow.ops.images.canvas import Box
-from dataflow.ops.images.pixels.exif import jpeg_orientation, oriented, turned_size
+from dataflow.ops.images.pixels.exif import flips, jpeg_orientation, oriented, turned_size
 
-__all__ = ["Jpeg", "is_jpeg"]
+__all__ = ["Head", "Jpeg", "jpeg_head"]
 
-_SPACES: Final = {"RGB": "RGB", "L": "GRAY"}
+_SPACES: Final = {"RGB": "RGB", "L": "GRAY", "RGBA": "RGBA"}
+_PRINTERS: Final = ("CMYK", "YCCK")
+# How many times as many pixels as are wanted a smaller scale must leave: averaged from fewer, photographs differ from
+# those of the whole by a PSNR down to 30 dB, from these by 35 at the least and 44 in the mean.
+_SPARE: Final = 1.4
 
 
-def is_jpeg(file: memoryview) -> bool:
-    """Whether the content begins as a JPEG does."""
-    return bytes(file[:3]) == b"\xff\xd8\xff"
+class Head(NamedTuple):
+    """What a JPEG says of itself: how it lies in the file, not yet turned."""
+
+    height: int
+    width: int
+    colorspace: str
+
+
+def jpeg_head(file: memoryview) -> Head | None:
+    """The head of a JPEG; None: its colours are sampled in a way that TurboJPEG does not know.
+
+    Raises:
+        DataError: it has none.
+    """
+    try:
+        height, width, colorspace, _ = simplejpeg.decode_jpeg_header(file, strict=False)
+    except (ValueError, KeyError) as error:
+        if "subsampling" in str(error):
+            return None
+        # KeyError: it ends before it says what it is.
+        why = "it ends in its head" if isinstance(error, KeyError) else error
+        raise DataError(f"the JPEG is broken: {why}.", hint="replace the file") from error
+    return Head(height, width, colorspace)
 
 
 class Jpeg:
-    """The image in a JPEG of grey or YCbCr pixels.
+    """The image in a JPEG; pixels that are cut off or damaged make it broken, not grey."""
 
-    Raises:
-        DataError: the head of the file cannot be read.
-    """
-
-    def __init__(self, file: memoryview, mode: str, *, reduced: bool) -> None:
-        try:
-            height, width, self.colorspace, _ = simplejpeg.decode_jpeg_header(file, strict=False)
-        except (ValueError, KeyError) as error:
-            raise DataError(f"the JPEG cannot be read: {error}", hint="replace the file") from error
-        self._file, self._stored = file, (height, width)
-        self._mode = "L" if mode == "unchanged" and self.colorspace == "Gray" else mode
-        self._reduced = reduced
+    def __init__(self, file: memoryview, head: Head, mode: str, *, reduced: bool) -> None:
+        self._file, self._head, self._reduced = file, head, reduced
+        own = "L" if head.colorspace == "Gray" else "RGB"
+        self._mode = own if mode == "unchanged" else mode
         self._orientation = jpeg_orientation(file)
 
     @property
     def size(self) -> tuple[int, int]:
-        return turned_size(self._stored, self._orientation)
+        return turned_size((self._head.height, self._head.width), self._orientation)
 
     def read(self, part: Box, least: tuple[int, int] | None) -> tuple[Pixels, Box]:
         factor = self._factor(part, least)
-        height, width = (-(-side // factor) for side in self._stored)
-        space = _SPACES.get(self._mode, "RGB" if self._mode == "unchanged" else "RGBA")
+        pixels = oriented(self._decoded(factor), self._orientation)
+        return pixels, part if factor == 1 else self._within(part, factor, pixels)
+
+    def _factor(self, part: Box, least: tuple[int, int] | None) -> int:
+        """The scale, one in so many, at which the part still has pixels enough."""
+        if least is None or not self._reduced:
+            return 1
+        spare = min(part.height / least[0], part.width / least[1])
+        return next((factor for factor in (8, 4, 2) if spare >= _SPARE * factor), 1)
+
+    def _decoded(self, factor: int) -> Pixels:
+        printed = self._head.colorspace in _PRINTERS
+        space = "CMYK" if printed else _SPACES[self._mode]
+        height, width = -(-self._head.height // factor), -(-self._head.width // factor)
         try:
             pixels = simplejpeg.decode_jpeg(
                 self._file, space, min_height=height, min_width=width, min_factor=1, strict=True
             )
         except ValueError as error:
             raise DataError(f"the JPEG is broken: {error}", hint="replace the file") from error
-        # What cannot be divided is as wide as its last pixel says.
-        scale = [small / whole for small, whole in zip(pixels.shape, self._stored, strict=False)]
-        high, wide = turned_size((scale[0], scale[1]), self._orientation)
-        box = (
-            part
-            if factor == 1
-            else Box(part.top * high, part.left * wide, part.height * high, part.width * wide)
-        )
-        return oriented(pixels, self._orientation), box
+        return _from_print(pixels, self._mode) if printed else pixels
 
-    def _factor(self, part: Box, least: tuple[int, int] | None) -> int:
-        """The scale, one in so many, at which the part still has as many pixels as are wanted."""
-        if least is None or not self._reduced:
-            return 1
-        spare = min(part.height / least[0], part.width / least[1])
-        return next((factor for factor in (8, 4, 2) if spare >= factor), 1)
+    def _within(self, part: Box, factor: int, pixels: Pixels) -> Box:
+        """Where a part lies in pixels each of which shows `factor` x `factor` of the image."""
+        upside_down, mirrored = flips(self._orientation)
+        height, width = self.size
+        # The last pixel may show more than there is; turned, it is the first.
+        above = pixels.shape[0] * factor - height if upside_down else 0
+        before = pixels.shape[1] * factor - width if mirrored else 0
+        return Box(
+            (part.top + above) / factor,
+            (part.left + before) / factor,
+            part.height / factor,
+            part.width / factor,
+        )
+
+
+def _from_print(inks: Pixels, mode: str) -> Pixels:
+    """Cyan, magenta, yellow and black, each 255 where there is no ink, as `mode`; with Pillow's plain formula."""
+    black = np.ascontiguousarray(inks[..., 3])
+    lit = cv2.multiply(inks[..., :3], cv2.merge([black, black, black]), scale=1 / 255)
+    if mode == "RGB":
+        return np.asarray(lit)
+    made = cv2.cvtColor(lit, cv2.COLOR_RGB2GRAY if mode == "L" else cv2.COLOR_RGB2RGBA)
+    return made.reshape(*made.shape[:2], -1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from dataflow.errors import PlanError, near
 
-__all__ = ["Filter", "WarpFilter", "check_filter", "check_warp_filter"]
+__all__ = ["SMOOTH", "Filter", "WarpFilter", "check_filter", "check_warp_filter"]
 
 Filter = Literal["bilinear", "bicubic", "area", "nearest"]
+# Their result hardly tells whether pixels were averaged before, and their boxes may end between pixels.
+SMOOTH: Final = ("bilinear", "bicubic")
 # Where an image is turned or sheared.
 WarpFilter = Literal["nearest", "bilinear"]
 

@@ -6,7 +6,7 @@ codec.py    files of images; content.py  what a file is by how it begins
 jpeg.py     JPEG, also at smaller scales
 pillow.py   other formats; modes.py  their colours; containers.py  chunks of PNG and WebP
 exif.py     how a camera was held
-resample.py part of an image at another size
+resample.py part of an image at another size; fractional.py  where its edges lie between pixels
 colour.py   brightness, contrast, saturation, hue, grey
 levels.py   what becomes of a pixel by its value alone
 blur.py     what becomes of it by those around it

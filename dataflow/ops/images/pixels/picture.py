@@ -10,7 +10,7 @@ import cv2
 
 from dataflow.graph.image_column import Pixels
 from dataflow.ops.images.canvas import Box, Fill, Matrix, Padding, Source
-from dataflow.ops.images.filters import Filter, WarpFilter
+from dataflow.ops.images.filters import SMOOTH, Filter, WarpFilter
 from dataflow.ops.images.pixels.resample import resample
 from dataflow.ops.images.pixels.warp import padded, warped
 
@@ -85,7 +85,8 @@ class Picture:
 
     def pixels(self) -> Pixels:
         part = Box(self._top, self._left, self._height, self._width)
-        pixels, part = self._source.read(part, self._resized)
+        least = self._resized if self._filter in SMOOTH else None
+        pixels, part = self._source.read(part, least)
         if self._resized is not None:
             pixels = resample(pixels, part, self._resized, self._filter)
         else:

@@ -10,7 +10,8 @@ import torch
 
 from dataflow.graph.image_column import Pixels
 from dataflow.ops.images.canvas import Box
-from dataflow.ops.images.filters import Filter
+from dataflow.ops.images.filters import SMOOTH, Filter
+from dataflow.ops.images.pixels.fractional import resample_between
 
 __all__ = ["resample"]
 
@@ -19,8 +20,11 @@ def resample(pixels: Pixels, part: Box, size: tuple[int, int], filter: Filter) -
     """A part of `pixels` (height, width, channels) at `size` (height, width).
 
     What becomes smaller is averaged ("bilinear" and "bicubic" over the filter's support, as torchvision's and Pillow's
-    antialias; "area" over the pixels that each new one covers), but for "nearest".
+    antialias; "area" over the pixels that each new one covers), but for "nearest". For "bilinear"
+    and "bicubic" the edges of the part may lie between pixels.
     """
+    if filter in SMOOTH and any(edge != round(edge) for edge in part):
+        return resample_between(pixels, part, size, filter)
     top, left, height, width = map(round, part)
     cut = pixels[top : top + height, left : left + width]
     channels = cut.shape[2]

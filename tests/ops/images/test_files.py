@@ -203,3 +203,14 @@ def test_many_threads_decode_as_one_does() -> None:
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(decoded, files))
     assert all(np.array_equal(pixels, decoded(file)) for pixels, file in zip(made, files, strict=True))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_large_image_is_as_a_small_one(mode: str) -> None:
+    """It is converted in strips."""
+    colours = Image.fromarray(photograph(0, 400, 600)).resize((901, 1203))
+    for image, format in ((colours, "PNG"), (colours.quantize(64), "GIF"), (colours.convert("CMYK"), "TIFF")):
+        file = saved(image, format)
+        assert np.array_equal(
+            decoded(file, mode), by_pillow(file, own_mode(file) if mode == "unchanged" else mode)
+        )

@@ -28,7 +28,7 @@ def psnr(one: Pixels, other: Pixels) -> float:
 
 
 def picture(file: bytes, *, reduced: bool, mode: str = "RGB") -> Picture:
-    return Picture(open_image(memoryview(file), mode, max_pixels=10**6, reduced=reduced))
+    return Picture(open_image(memoryview(file), mode, max_pixels=10**7, reduced=reduced))
 
 
 def cut(file: bytes, part: tuple[int, int, int, int], size: int, filter: Filter, **options: Any) -> Pixels:
@@ -82,7 +82,7 @@ def test_filters_that_count_single_pixels_have_the_whole(filter: Filter) -> None
 )
 def test_the_scale_leaves_pixels_enough(least: int, factor: int) -> None:
     file = encoded(photograph(3, 400, 400))
-    source = open_image(memoryview(file), "RGB", max_pixels=10**6, reduced=True)
+    source = open_image(memoryview(file), "RGB", max_pixels=10**7, reduced=True)
     pixels, box = source.read(Box(0, 0, 400, 400), (least, least))
     assert pixels.shape == (400 // factor, 400 // factor, 3)
     assert box == Box(0, 0, 400 / factor, 400 / factor)

@@ -104,9 +104,12 @@ class Jpeg:
 
 def _from_print(inks: Pixels, mode: str) -> Pixels:
     """Cyan, magenta, yellow and black, each 255 where there is no ink, as `mode`; with Pillow's plain formula."""
+    # In their place, one ink after the other: the image is large, and three copies of it are not needed.
     black = np.ascontiguousarray(inks[..., 3])
-    lit = cv2.multiply(inks[..., :3], cv2.merge([black, black, black]), scale=1 / 255)
-    if mode == "RGB":
-        return np.asarray(lit)
-    made = cv2.cvtColor(lit, cv2.COLOR_RGB2GRAY if mode == "L" else cv2.COLOR_RGB2RGBA)
+    for ink in range(3):
+        inks[..., ink] = cv2.multiply(np.ascontiguousarray(inks[..., ink]), black, scale=1 / 255)
+    inks[..., 3] = 255
+    if mode == "RGBA":
+        return inks
+    made = cv2.cvtColor(inks, cv2.COLOR_RGBA2GRAY if mode == "L" else cv2.COLOR_RGBA2RGB)
     return made.reshape(*made.shape[:2], -1)

@@ -27,12 +27,13 @@ class DecodeImage(OneImageStep):
     """Decode a column of files (binary): JPEG, PNG, WebP, GIF (first frame), BMP, TIFF; the content tells which.
 
     An image is uint8 (height, width, channels): 3 channels for mode "RGB", 1 for "L", 4 for "RGBA". "unchanged" gives
-    those that the file has. The orientation that a camera wrote into the file (EXIF) is applied.
+    those that the file has. Of samples of 16 bits the upper 8 are kept. The orientation that a camera wrote into the
+    file (EXIF) is applied, colour profiles are not.
 
     Fields:
-        max_pixels: an image of more is a bad row.
-        reduced: where later steps make a JPEG smaller, decode it at 1/2, 1/4 or 1/8 of its size first; the result
-            differs from that of the whole image by what two ways to average pixels differ.
+        max_pixels: an image of more is a bad row, found before memory is taken for it.
+        reduced: where later steps make a JPEG smaller ("bilinear" or "bicubic"), decode it at 1/2, 1/4 or 1/8 of its
+            size first. The part is the same, and the result on photographs within a PSNR of 35 dB.
     """
 
     mode: Mode = "RGB"

@@ -109,6 +109,7 @@ def jpeg_with(jpeg: bytes, **changes: Any) -> bytes:
         size: height and width.
         sampling: that of the first and of the second component, factors as two hexadecimal digits.
         transform: of Adobe's marker.
+        last: the last coefficient of the first scan.
     """
     file = bytearray(jpeg)
     at = next(file.find(marker) for marker in (b"\xff\xc0", b"\xff\xc2") if marker in file)
@@ -122,4 +123,7 @@ def jpeg_with(jpeg: bytes, **changes: Any) -> bytes:
         file[at + 11], file[at + 14] = changes["sampling"]
     if "transform" in changes:
         file[file.find(b"Adobe") + 11] = changes["transform"]
+    if "last" in changes:
+        at = file.find(b"\xff\xda")
+        file[at + 6 + 2 * file[at + 4]] = changes["last"]
     return bytes(file)

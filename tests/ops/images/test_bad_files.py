@@ -23,13 +23,15 @@ from dataflow.ops.images.pixels.codec import open_image
 
 PIXELS = photograph(0, 31, 47)
 JPEG = encoded(PIXELS)
+RESTARTED = encoded(PIXELS, restart_marker_blocks=1)
 PRINTED = io.BytesIO()
 Image.fromarray(PIXELS).convert("CMYK").save(PRINTED, "JPEG")
 
 FILES = {
     "JPEG": JPEG,
     "progressive JPEG": encoded(PIXELS, progressive=True),
-    "JPEG with restart markers": encoded(PIXELS, restart_marker_blocks=1),
+    "JPEG with restart markers": RESTARTED,
+    "JPEG of a phone": jpeg_with(JPEG, last=0),
     "CMYK JPEG": PRINTED.getvalue(),
     **{format: encoded(PIXELS, format) for format in ("PNG", "GIF", "BMP", "TIFF", "WEBP")},
 }
@@ -59,6 +61,8 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "a JPEG of 12 bits": (jpeg_with(JPEG, precision=12), "precision 12"),
     "a JPEG of a sampling that nobody has": (jpeg_with(JPEG, sampling=(0x31, 0x22)), "JPEG is broken"),
     "a JPEG with an end in its middle": (JPEG[: len(JPEG) // 2] + b"\xff\xd9", "premature end"),
+    "a JPEG without a restart marker": (RESTARTED.replace(b"\xff\xd3", b"", 1), "JPEG is broken"),
+    "a JPEG of many zeros in front of its end": (JPEG[:-2] + bytes(400) + JPEG[-2:], "extraneous"),
     "a PNG without pixels": (png_head(3, 4) + png_chunk(b"IEND", b""), "PNG is broken"),
     "a PNG of other bytes than it says": (png_head(3, 4) + png_chunk(b"IDAT", b"no zlib"), "PNG is broken"),
     "a PNG of no height": (png_head(0, 4), "PNG is broken"),

@@ -5,6 +5,7 @@ libjpeg-turbo decodes at 1/2, 1/4 and 1/8 of the size by leaving out what a smal
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
 import cv2
@@ -15,6 +16,7 @@ from dataflow.errors import DataError
 from dataflow.graph.image_column import Pixels
 from dataflow.ops.images.canvas import Box
 from dataflow.ops.images.pixels.exif import flips, jpeg_orientation, oriented, turned_size
+from dataflow.ops.images.pixels.pillow import ByPillow
 
 __all__ = ["Head", "Jpeg", "jpeg_head"]
 
@@ -23,6 +25,11 @@ _PRINTERS: Final = ("CMYK", "YCCK")
 # How many times as many pixels as are wanted a smaller scale must leave: averaged from fewer, photographs differ from
 # those of the whole by a PSNR down to 30 dB, from these by 35 at the least and 44 in the mean.
 _SPARE: Final = 1.4
+# What phones and editors leave behind: numbers that nobody reads, and bytes between one part of the file and the next
+# (more of them, or in front of a restart marker 0xd0 to 0xd7, are pixels that were lost).
+_HARMLESS: Final = re.compile(
+    r"Invalid SOS parameters|\b[1-6]?\d extraneous bytes before marker 0x(?!d[0-7])"
+)
 
 
 class Head(NamedTuple):
@@ -65,7 +72,14 @@ class Jpeg:
 
     def read(self, part: Box, least: tuple[int, int] | None) -> tuple[Pixels, Box]:
         factor = self._factor(part, least)
-        pixels = oriented(self._decoded(factor), self._orientation)
+        try:
+            decoded = self._decoded(factor)
+        except ValueError as error:
+            if not _HARMLESS.search(str(error)):
+                raise DataError(f"the JPEG is broken: {error}", hint="replace the file") from error
+            # TurboJPEG stops there or looks at no fault behind it; Pillow goes on, to where a file is cut off.
+            return ByPillow(self._file, "JPEG", self._mode).read(part, least)
+        pixels = oriented(decoded, self._orientation)
         return pixels, part if factor == 1 else self._within(part, factor, pixels)
 
     def _factor(self, part: Box, least: tuple[int, int] | None) -> int:
@@ -79,12 +93,9 @@ class Jpeg:
         printed = self._head.colorspace in _PRINTERS
         space = "CMYK" if printed else _SPACES[self._mode]
         height, width = -(-self._head.height // factor), -(-self._head.width // factor)
-        try:
-            pixels = simplejpeg.decode_jpeg(
-                self._file, space, min_height=height, min_width=width, min_factor=1, strict=True
-            )
-        except ValueError as error:
-            raise DataError(f"the JPEG is broken: {error}", hint="replace the file") from error
+        pixels = simplejpeg.decode_jpeg(
+            self._file, space, min_height=height, min_width=width, min_factor=1, strict=True
+        )
         return _from_print(pixels, self._mode) if printed else pixels
 
     def _within(self, part: Box, factor: int, pixels: Pixels) -> Box:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import struct
@@ -13,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from odd_files import decoded, jpeg_with, png_chunk, png_head, tiff
 from photographs import encoded, photograph
 from PIL import Image
@@ -99,6 +102,17 @@ def test_what_is_cut_off_is_an_error_or_all_there(name: str) -> None:
             continue
         assert "JPEG" not in name
         assert np.array_equal(made, whole)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@given(st.sampled_from(list(FILES)), st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), max_size=5))
+def test_damaged_bytes_are_an_error_or_an_image(name: str, damage: list[tuple[float, int]]) -> None:
+    file = bytearray(FILES[name])
+    for place, value in damage:
+        # More of them in the head, where they matter most.
+        file[int(place**3 * (len(file) - 1))] = value
+    with contextlib.suppress(DataError):
+        assert decoded(bytes(file), max_pixels=10**6).shape[2] == 3
 
 
 def vp8x(height: int, width: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -42,6 +43,11 @@ def jpeg(**options: Any) -> bytes:
 
 def sampled(sampling: str) -> bytes:
     return bytes(simplejpeg.encode_jpeg(PIXELS, colorsubsampling=sampling))
+
+
+def larger_canvas(gif: bytes, by: int = 7) -> bytes:
+    """A GIF that says of itself, but not of its frame, to be so much wider and higher."""
+    return gif[:6] + struct.pack("<HH", WIDTH + by, HEIGHT + by) + gif[10:]
 
 
 CMYK = saved(COLOURS.convert("CMYK"), "JPEG", quality=95)
@@ -88,6 +94,8 @@ OTHERS: dict[str, bytes] = {
     "GIF, animated": saved(
         PALETTE, "GIF", save_all=True, append_images=[PALETTE.rotate(90)], disposal=2, transparency=5,
     ),
+    "GIF, a frame smaller than its canvas": larger_canvas(saved(PALETTE, "GIF", transparency=0)),
+    "GIF, a frame larger than its canvas": larger_canvas(saved(PALETTE, "GIF"), -9),
     "BMP": saved(COLOURS, "BMP"),
     "BMP, grey": saved(GREY, "BMP"),
     "BMP, 1 bit": saved(COLOURS.convert("1"), "BMP"),

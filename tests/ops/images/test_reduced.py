@@ -88,6 +88,21 @@ def test_the_scale_leaves_pixels_enough(least: int, factor: int) -> None:
     assert box == Box(0, 0, 400 / factor, 400 / factor)
 
 
+@pytest.mark.parametrize("height", range(1, 20))
+@pytest.mark.parametrize("width", [1, 3, 6, 8, 11])
+def test_a_pixel_shows_as_many_as_the_scale_says(height: int, width: int) -> None:
+    source = open_image(
+        memoryview(encoded(photograph(0, height, width))), "RGB", max_pixels=10**6, reduced=True
+    )
+    for factor in (2, 4, 8):
+        least = (max(1, int(height / factor / 1.4)), max(1, int(width / factor / 1.4)))
+        pixels, box = source.read(Box(0, 0, height, width), least)
+        taken = round(height / box.height)
+        assert taken in (1, 2, 4, 8)
+        assert pixels.shape[:2] == (-(-height // taken), -(-width // taken))
+        assert taken == 1 or max(height, width) >= 8
+
+
 sides = st.floats(20, 90)
 places = st.floats(0, 30)
 

@@ -84,7 +84,8 @@ class Jpeg:
 
     def _factor(self, part: Box, least: tuple[int, int] | None) -> int:
         """The scale, one in so many, at which the part still has pixels enough."""
-        if least is None or not self._reduced:
+        # Of fewer than 8 rows and columns 3/8 may be as many as 1/2: which scale is decoded could not be told.
+        if least is None or not self._reduced or max(self.size) < 8:
             return 1
         spare = min(part.height / least[0], part.width / least[1])
         return next((factor for factor in (8, 4, 2) if spare >= _SPARE * factor), 1)

@@ -14,6 +14,7 @@ isolate.py    `isolated`: the rows of a range that are bad, found by halving it
 tensors.py    dense columns as NumPy arrays and back, without a copy
 fitting.py    `fitted`: values of rows as a column of a type, none of them changed
 arrow_types.py  `Arrow`: arrays and types where the stubs do not know their members; which types are lists
+bfloat16.py   `BFloat16Type`: a number of 16 bits that NumPy and Arrow do not have
 faults.py     what Arrow raises while it reads a file, as our own errors; files that are not as they were indexed
 kept.py       `Kept`: what was read last of files, bounded in bytes
 readers.py    `Readers`: what a run keeps open of its files between one fragment and the next

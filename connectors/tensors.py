@@ -4,18 +4,20 @@ The mapping, both ways without a copy except for bool (Arrow packs it into bits)
 
     a row is            Arrow type                     NumPy
     a number            int8..uint64, float16..float64 the same dtype
+    one in bfloat16     BFloat16Type                   uint16, its bits
     a truth value       bool                           bool
     a point in time     timestamp, date64, time64      int64, the count of the type's unit
                         date32, time32                 int32, the count of the type's unit
     a span of time      duration                       int64, the count of the type's unit
     k dense values      FixedSizeList of a dense type  one more axis of length k
-    an n-d tensor       fixed_shape_tensor             n more axes (a permutation is applied)
+    an n-d tensor       fixed_shape_tensor             n more axes (a permutation is applied: the memory stays)
 
 Strings, binaries, lists, structs, maps, decimals and dictionaries are not dense. `float16` is kept.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,10 +26,11 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from connectors.arrow_types import Column, Kind
+from connectors.bfloat16 import BFloat16Type
 from dataflow.errors import DataError, PlanError
 from dataflow.wording import counted
 
-__all__ = ["has_nulls", "shape_of", "to_arrow", "to_numpy"]
+__all__ = ["empty_rows", "has_nulls", "shape_of", "to_arrow", "to_numpy"]
 
 Shape: TypeAlias = tuple[int, ...]
 AnyArray: TypeAlias = npt.NDArray[Any]
@@ -45,6 +48,29 @@ def shape_of(kind: pa.DataType) -> tuple[np.dtype[np.generic], Shape] | None:
     return None if dtype is None else (dtype, ())
 
 
+def empty_rows(rows: int, kind: pa.DataType, empty: Callable[..., AnyArray] = np.empty) -> AnyArray:
+    """Uninitialised memory for rows of a dense type, in which axes lie as the type has them.
+
+    Args:
+        empty: gives memory of a shape and dtype.
+
+    Raises:
+        PlanError: the type is not dense.
+    """
+    found = shape_of(kind)
+    if found is None:
+        raise _not_dense(kind)
+    dtype, shape = found
+    order = list(kind.permutation or ()) if isinstance(kind, pa.FixedShapeTensorType) else []
+    order += range(len(order), len(shape))
+    memory = empty((rows, *(shape[axis] for axis in np.argsort(order))), dtype)
+    return memory.transpose(0, *(axis + 1 for axis in order))
+
+
+def _not_dense(kind: Kind) -> PlanError:
+    return PlanError(f"{kind} has no fixed shape.", hint="cast or pad the column, or read it as Arrow")
+
+
 def to_numpy(array: pa.Array[Any]) -> AnyArray:
     """Return a dense array without nulls as a read-only ndarray of shape (rows, *shape of a row).
 
@@ -56,7 +82,7 @@ def to_numpy(array: pa.Array[Any]) -> AnyArray:
     """
     kind = array.type
     if shape_of(kind) is None:
-        raise PlanError(f"{kind} has no fixed shape.", hint="cast or pad the column, or read it as Arrow")
+        raise _not_dense(kind)
     result = _dense(array)
     result.flags.writeable = False
     return result
@@ -118,6 +144,8 @@ def _scalar_dtype(kind: Kind) -> np.dtype[np.generic] | None:
         return np.dtype(np.int64)
     if pt.is_date32(kind) or pt.is_time32(kind):
         return np.dtype(np.int32)
+    if isinstance(kind, BFloat16Type):
+        return np.dtype(np.uint16)
     return None
 
 
@@ -146,6 +174,8 @@ def _dense(array: Column) -> AnyArray:
     if pt.is_fixed_size_list(kind):
         flat = _dense(_elements(array))
         return flat.reshape(rows, kind.list_size, *flat.shape[1:])
+    if isinstance(kind, BFloat16Type):
+        return _dense(array.storage)
     if pt.is_boolean(kind):
         return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)
     dtype = _scalar_dtype(kind)
@@ -199,6 +229,8 @@ def _wrap(values: AnyArray, kind: Kind) -> Column:
     if pt.is_fixed_size_list(kind):
         child = _wrap(values.reshape(rows * kind.list_size, *values.shape[2:]), kind.value_type)
         return pa.Array.from_buffers(kind, rows, [None], children=[child])
+    if isinstance(kind, BFloat16Type):
+        return pa.ExtensionArray.from_storage(kind, _wrap(values, kind.storage_type))
     if pt.is_boolean(kind):
         return pa.array(values.reshape(-1), pa.bool_())
     native: Any = np.ascontiguousarray(values)

@@ -13,7 +13,7 @@ from dataflow.ops.images.center_crop import CenterCrop
 from dataflow.ops.images.color_jitter import ColorJitter, Strength
 from dataflow.ops.images.decode_image import DecodeImage, Mode
 from dataflow.ops.images.filters import Filter, WarpFilter
-from dataflow.ops.images.form import Layout
+from dataflow.ops.images.form import Dtype, Layout
 from dataflow.ops.images.gaussian_blur import GaussianBlur
 from dataflow.ops.images.normalize import Normalize
 from dataflow.ops.images.rand_augment import RandAugment
@@ -24,6 +24,7 @@ from dataflow.ops.images.random_grayscale import RandomGrayscale
 from dataflow.ops.images.random_resized_crop import RandomResizedCrop
 from dataflow.ops.images.random_rotate import RandomRotate
 from dataflow.ops.images.resize import Resize
+from dataflow.ops.images.to_dtype import ToDtype
 from dataflow.ops.images.to_grayscale import ToGrayscale
 from dataflow.ops.images.trivial_augment import TrivialAugment
 
@@ -249,7 +250,7 @@ class ImageVerbs(PipelineBase):
         )  # fmt: skip
 
     def normalize(
-        self, column: str, mean: Sequence[float], std: Sequence[float], *, dtype: str = "float32",
+        self, column: str, mean: Sequence[float], std: Sequence[float], *, dtype: Dtype = "float32",
         layout: Layout = "NCHW",
     ) -> Self:  # fmt: skip
         """(pixel / 255 - mean) / std, a `mean` and a `std` for each channel.
@@ -267,3 +268,14 @@ class ImageVerbs(PipelineBase):
                 layout=layout,
             )
         )
+
+    def to_dtype(
+        self, column: str, dtype: Dtype = "float32", *, scale: bool = True, layout: Layout = "NCHW"
+    ) -> Self:
+        """Pixels as numbers; as floats from 0 to 1, or with `scale=False` up to 255.
+
+        Args:
+            dtype: "uint8", "float32", "float16" or "bfloat16".
+            layout: as that of `normalize`.
+        """
+        return self.then(ToDtype(column=column, dtype=dtype, scale=scale, layout=layout))

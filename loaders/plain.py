@@ -28,8 +28,9 @@ NumpyBatch: TypeAlias = dict[str, npt.NDArray[Any] | Any]
 def to_numpy_batch(batch: HostBatch, schema: pa.Schema | None = None, *, ids: bool = False) -> NumpyBatch:
     """The columns by name: arrays (rows, *shape) that may be written to, or lists.
 
-    Strings and bytes are lists; ragged columns are lists of 1-d arrays. Times are int64 counts of their unit
-    (see `connectors.tensors`). With `ids` also `__id__`, and `__replaced_by__` where bad rows were replaced.
+    Strings and bytes are lists; ragged columns are lists of 1-d arrays. Times are int64 counts of their unit, and
+    numbers in bfloat16 the uint16 of their bits (see `connectors.tensors`). With `ids` also `__id__`, and
+    `__replaced_by__` where bad rows were replaced.
 
     Raises:
         DataError: a column has nulls; names the column and the sample.
@@ -53,12 +54,12 @@ def extras(batch: HostBatch, *, ids: bool) -> Mapping[str, npt.NDArray[np.generi
 
 
 def dense_or_listed(name: str, column: Column, batch: HostBatch) -> Plain:
-    """A column as a writable array of its own, or as a list."""
+    """A column as a writable array of its own, its axes in memory as they were, or as a list."""
     if isinstance(column, np.ndarray):
-        return column if batch.owned and column.flags.writeable else column.copy()
+        return column if batch.owned and column.flags.writeable else column.copy(order="K")
     if shape_of(column.type) is not None:
         _refuse_nulls(name, column, batch)
-        return to_numpy(column).copy()
+        return to_numpy(column).copy(order="K")
     return _listed(name, column, batch)
 
 

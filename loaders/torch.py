@@ -7,10 +7,12 @@ from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import torch
 from torch.utils.data import IterableDataset
 
+from connectors.bfloat16 import is_bfloat16
 from connectors.contract import Json
 from dataflow.errors import PlanError
 from dataflow.execute.assemble import HostBatch
@@ -69,7 +71,7 @@ def _converted(
     for name, column in batch.columns.items():
         values = dense_or_listed(name, column, batch)
         if isinstance(values, np.ndarray):
-            made[name] = torch.from_numpy(values)
+            made[name] = _tensor(values, name, schema)
         elif values and isinstance(values[0], np.ndarray):
             made[name] = [torch.from_numpy(value) for value in values]
         else:
@@ -81,6 +83,13 @@ def _converted(
     return made if collate is None else collate(made)
 
 
+def _tensor(values: npt.NDArray[Any], name: str, schema: pa.Schema | None) -> torch.Tensor:
+    kind = None if schema is None else schema.field(name).type
+    if values.dtype == np.uint16 and kind is not None and is_bfloat16(kind):
+        return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(values)
+
+
 def _moved(value: torch.Tensor | list[Any], device: torch.device) -> torch.Tensor | list[Any]:
     if isinstance(value, torch.Tensor):
         return value.to(device, non_blocking=True)
@@ -90,8 +99,8 @@ def _moved(value: torch.Tensor | list[Any], device: torch.device) -> torch.Tenso
 class TorchLoader(RankedLoader[Any]):
     """A loader of dicts of tensors, one row of a batch in axis 0.
 
-    Numbers and fixed shapes are tensors that may be written to; strings and bytes are lists; ragged columns
-    are lists of 1-d tensors.
+    Numbers and fixed shapes are tensors that may be written to, their axes in memory as the column has them (as for
+    channels_last); strings and bytes are lists; ragged columns are lists of 1-d tensors.
     """
 
     def as_iterable_dataset(self) -> IterableView:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from connectors.arrow_types import Arrow
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.segment import Segment
-from dataflow.graph.block import BadSample, Block, Column, concat_blocks, joined
+from dataflow.graph.block import BadSample, Block, Column, concat_blocks, joined, memory_axes
 
 __all__ = ["HostBatch", "LaneRows", "assemble", "padded"]
 
@@ -128,7 +128,9 @@ def _side_by_side(
 ) -> npt.NDArray[np.generic]:
     first = lanes[0].segments[0].block.columns[name]
     assert isinstance(first, np.ndarray)
-    out = memory.empty((steps, rows, *first.shape[1:]), first.dtype)
+    axes = memory_axes(first)
+    whole = memory.empty((steps, rows, *(first.shape[axis] for axis in axes[1:])), first.dtype)
+    out = whole.transpose(0, *(np.argsort(axes) + 1))
     at = 0
     for lane in lanes:
         target = out[:, at : at + lane.count]

@@ -56,7 +56,7 @@ def emptied(block: Block, node: Node) -> Block:
     """No rows, with the columns that `node` gives: user functions are never called for nothing."""
     if node.schema is None:
         raise InternalError(f"the columns of {node.label()} are not known.")
-    columns = {field.name: pa.array([], field.type) for field in node.schema}
+    columns = {field.name: pa.nulls(0, field.type) for field in node.schema}
     ids = block.ids
     if node.traits.many:
         axes = 1 if ids.ndim == 1 else ids.shape[1]

@@ -28,14 +28,14 @@ class Pieces:
     arrays: list[Arrow] = field(default_factory=list)
     rows: list[Rows] = field(default_factory=list)
 
-    def arranged(self, places: Places, kind: pa.DataType, arrow: ArrowUse) -> Arrow:
+    def arranged(self, places: Places, kind: Arrow, arrow: ArrowUse) -> Arrow:
         """The arrays' rows in delivery order; a row that did not arrive (it was bad) is null.
 
         The arrays are let go of as soon as they are one: there are never more than two copies of a column.
         """
         order, rows = places.order, places.rows
         if not self.arrays:
-            return pa.array([None] * rows, kind)
+            return pa.nulls(rows, kind)
         # Spans arrive in any order.
         firsts = [_first(some) for some in self.rows]
         sequence = sorted(range(len(firsts)), key=firsts.__getitem__)

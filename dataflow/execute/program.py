@@ -21,7 +21,7 @@ from dataflow.errors import PlanError
 from dataflow.execute.dense import dense_shape
 from dataflow.execute.guard import emptied, guarded
 from dataflow.execute.metrics import Meters
-from dataflow.graph.block import BadSample, Block, as_arrow, concat_blocks
+from dataflow.graph.block import BadSample, Block, Column, as_arrow, concat_blocks
 from dataflow.graph.draw import Draw, Turn
 from dataflow.graph.node import Node, walk
 from dataflow.index.index import Index
@@ -100,7 +100,7 @@ class Program:
     """`run` turns the rows read for each group into what comes out of the operators. Pure.
 
     `chunk` is the number of rows at whose multiples a window may be cut for `run`; None: not at all.
-    `bare` says that `run` costs nothing. `slot`: dtype and shape of a row of each column that the last step
+    `bare` says that `run` costs nothing. `slot`: the type of each dense column that the last step
     writes into memory that it is given.
     """
 
@@ -109,7 +109,7 @@ class Program:
     chunk: int | None
     bare: bool
     keeps_rows: bool
-    slot: Mapping[str, tuple[np.dtype[np.generic], tuple[int, ...]]]
+    slot: Mapping[str, pa.DataType]
 
     @property
     def row_bytes(self) -> float:
@@ -242,8 +242,7 @@ def _conformed(block: Block, schema: pa.Schema) -> Block:
     columns = {}
     for field in schema:
         column = block.columns[field.name]
-        kind = as_arrow(column).type
-        columns[field.name] = column if kind.equals(field.type) else as_arrow(column).cast(field.type)
+        columns[field.name] = column if _has_type(column, field.type) else as_arrow(column).cast(field.type)
     return block.with_columns(columns, owned=block.owned)
 
 
@@ -264,6 +263,12 @@ class _Pairs:
         return Block(columns, ids, blocks[0].origin, owned=owned, bad=bad)
 
 
+def _has_type(column: Column, kind: pa.DataType) -> bool:
+    if isinstance(column, np.ndarray):
+        return dense_shape(kind) == (column.dtype, column.shape[1:])
+    return bool(column.type.equals(kind))
+
+
 def compile_program(root: Node) -> Program:
     """The program of the steps below and including `root`.
 
@@ -282,11 +287,11 @@ def compile_program(root: Node) -> Program:
     return Program(tuple(groups), step, chunk, bare and len(groups) == 1, keeps_rows, _slot(root))
 
 
-def _slot(root: Node) -> dict[str, tuple[np.dtype[np.generic], tuple[int, ...]]]:
+def _slot(root: Node) -> dict[str, pa.DataType]:
     if root.schema is None:
         return {}
-    shapes = {name: dense_shape(root.schema.field(name).type) for name in sorted(root.traits.fills)}
-    return {name: shape for name, shape in shapes.items() if shape is not None}
+    kinds: dict[str, pa.DataType] = {name: root.schema.field(name).type for name in sorted(root.traits.fills)}
+    return {name: kind for name, kind in kinds.items() if dense_shape(kind) is not None}
 
 
 def _works(node: Node) -> bool:

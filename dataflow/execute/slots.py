@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from connectors.tensors import empty_rows
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.due import Due
 
@@ -19,7 +21,6 @@ __all__ = ["Slot", "Slots"]
 
 # Memory for the rows of one range by column: arrays (rows, *shape).
 Slot = Mapping[str, npt.NDArray[np.generic]]
-Shapes = Mapping[str, tuple[np.dtype[np.generic], tuple[int, ...]]]
 
 
 @dataclass(slots=True)
@@ -32,13 +33,15 @@ class Slots:
     """The batches that rows of one window go to; thread-safe.
 
     Args:
-        shapes: dtype and shape of a row of each column that is written there.
+        kinds: the types of the columns that are written there, which are dense.
         due: which rows of the window go to one batch.
         first, stop: the rows of the window that are wanted.
     """
 
-    def __init__(self, memory: BufferPool, shapes: Shapes, due: Due, first: int, stop: int) -> None:
-        self._memory, self._shapes, self._due = memory, shapes, due
+    def __init__(
+        self, memory: BufferPool, kinds: Mapping[str, pa.DataType], due: Due, first: int, stop: int
+    ) -> None:
+        self._memory, self._kinds, self._due = memory, kinds, due
         self._first, self._stop = first, stop
         self._open: dict[int, _Open] = {}
         self._lock = threading.Lock()
@@ -57,6 +60,4 @@ class Slots:
         return {name: column[start - begin : stop - begin] for name, column in found.columns.items()}
 
     def _batch(self, rows: int) -> dict[str, npt.NDArray[np.generic]]:
-        return {
-            name: self._memory.empty((rows, *shape), dtype) for name, (dtype, shape) in self._shapes.items()
-        }
+        return {name: empty_rows(rows, kind, self._memory.empty) for name, kind in self._kinds.items()}

@@ -13,7 +13,7 @@ import pyarrow as pa
 from connectors.conform import rows_alone
 from connectors.tensors import to_arrow
 
-__all__ = ["BadSample", "Block", "Column", "as_arrow", "concat_blocks", "joined"]
+__all__ = ["BadSample", "Block", "Column", "as_arrow", "concat_blocks", "joined", "memory_axes"]
 
 Int64s = npt.NDArray[np.int64]
 Column = npt.NDArray[np.generic] | Any
@@ -110,14 +110,21 @@ def _side_by_side(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any] | None:
     base = parts[0].base
     if base is None or not isinstance(base, np.ndarray) or base.ndim != 1 or base.dtype != parts[0].dtype:
         return None
+    axes = memory_axes(parts[0])
     at = first = parts[0].ctypes.data
     for part in parts:
-        if part.base is not base or part.ctypes.data != at or not part.flags.c_contiguous:
+        if part.base is not base or part.ctypes.data != at or not part.transpose(axes).flags.c_contiguous:
             return None
         at += part.nbytes
     start = (first - base.ctypes.data) // base.itemsize
     stop = start + (at - first) // base.itemsize
-    return base[start:stop].reshape(-1, *parts[0].shape[1:])
+    rows = base[start:stop].reshape(-1, *(parts[0].shape[axis] for axis in axes[1:]))
+    return rows.transpose(np.argsort(axes))
+
+
+def memory_axes(column: npt.NDArray[Any]) -> list[int]:
+    """The axes of a dense column as they lie in memory: the rows, and then what is furthest apart first."""
+    return [0, *sorted(range(1, column.ndim), key=lambda axis: -column.strides[axis])]
 
 
 def concat_blocks(blocks: Sequence[Block]) -> Block:

@@ -70,6 +70,9 @@ def _said_before(kind: Arrow, given: Arrow) -> Arrow:
         return given if kind.unit == given.unit and kind.tz is None else None
     if isinstance(given, ImageType):
         return given if given.holds(kind) else None
+    if shape_of(given) is not None and shape_of(given) == shape_of(kind):
+        # Arrays say neither that their numbers are bfloat16, nor how their axes shall lie in memory.
+        return given if isinstance(given, pa.FixedShapeTensorType) else None
     if not is_ragged(given):
         return None
     dense = shape_of(kind)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.arrow_types import Arrow, is_list
+from connectors.bfloat16 import is_bfloat16
 from dataflow.errors import DataError, PlanError
 from dataflow.given import check_flags
 from dataflow.graph.block import Block, Column, as_arrow
@@ -102,6 +103,12 @@ class Cast(Node):
         for name, kind in self.types.items():
             place = schema.get_field_index(name)
             target = data_type(kind)
+            if is_bfloat16(schema.field(name).type):
+                # Arrow would cast the bits.
+                raise PlanError(
+                    f"cast: column {name!r} is bfloat16, which Arrow cannot change.",
+                    hint="give to_dtype or normalize the dtype that you want",
+                )
             try:
                 pa.nulls(0, schema.field(name).type).cast(target, safe=self.safe)
             except pa.ArrowException as error:

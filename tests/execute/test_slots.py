@@ -73,7 +73,7 @@ def test_batches_are_right_where_rows_do_not_lie_side_by_side(pipe: flow.Pipelin
 
 
 def test_rows_of_one_batch_get_slots_side_by_side_however_they_are_asked_for() -> None:
-    slots = Slots(BufferPool(1 << 20), {"x": (np.dtype(np.int64), (3,))}, Due(0, 5, 8), 2, 20)
+    slots = Slots(BufferPool(1 << 20), {"x": pa.list_(pa.int64(), 3)}, Due(0, 5, 8), 2, 20)
     # Row r of the window is row 5 + r of the lane: batches are rows 3 to 11 and 11 to 19 of the window.
     second = slots.slot(7, 11)["x"]
     first = slots.slot(3, 7)["x"]

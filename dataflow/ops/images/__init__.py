@@ -10,7 +10,7 @@ augment_policy.py  what trivial_augment and rand_augment have in common
 
 The operators: decode_image.py, annotate.py, resize.py, center_crop.py, random_crop.py, random_resized_crop.py,
 random_flip.py, random_rotate.py, color_jitter.py, random_grayscale.py, to_grayscale.py, gaussian_blur.py,
-trivial_augment.py, rand_augment.py, random_erasing.py, normalize.py.
+trivial_augment.py, rand_augment.py, random_erasing.py, normalize.py, to_dtype.py.
 
 statistics.py means and deviations of known data sets
 pixels/     what is done to pixels; needs the extra `image`
@@ -31,6 +31,7 @@ from dataflow.ops.images import (
     random_resized_crop,
     random_rotate,
     resize,
+    to_dtype,
     to_grayscale,
     trivial_augment,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "random_resized_crop",
     "random_rotate",
     "resize",
+    "to_dtype",
     "to_grayscale",
     "trivial_augment",
 ]

@@ -8,14 +8,16 @@ from typing import get_args
 import numpy as np
 
 from dataflow.errors import DataError, PlanError, near
-from dataflow.ops.images.form import Form, Layout
+from dataflow.ops.images.form import Dtype, Form, Layout
 
 __all__ = [
     "check_chance",
     "check_channels",
     "check_count",
+    "check_dtype",
     "check_layout",
     "check_levels",
+    "check_one_shape",
     "check_range",
     "check_size",
     "each_channel",
@@ -68,6 +70,35 @@ def check_layout(step: str, layout: object) -> None:
     if not isinstance(layout, str) or layout not in known:
         raise PlanError(
             f"{step}: layout {layout!r} is unknown.", hint=near(str(layout), known, what="layout")
+        )
+
+
+def check_dtype(step: str, dtype: object) -> None:
+    """`dtype` is one that images may be written in.
+
+    Raises:
+        PlanError: it is not.
+    """
+    known = get_args(Dtype)
+    if not isinstance(dtype, str) or dtype not in known:
+        raise PlanError(f"{step}: dtype {dtype!r} is unknown.", hint=near(str(dtype), known, what="dtype"))
+
+
+def check_one_shape(step: str, column: str, form: Form) -> None:
+    """All images have one size and one number of channels, so that they are a tensor.
+
+    Raises:
+        PlanError: they may differ.
+    """
+    if form.channels is None:
+        raise PlanError(
+            f"{step}: how many channels the images of {column!r} have is not known.",
+            hint='decode them with mode="RGB", "L" or "RGBA"',
+        )
+    if form.size is None:
+        raise PlanError(
+            f"{step}: the images of {column!r} have no one size.",
+            hint="resize or crop them first, as .random_resized_crop(...)",
         )
 
 

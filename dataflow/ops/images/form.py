@@ -8,15 +8,17 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from connectors.bfloat16 import BFloat16Type, is_bfloat16
 from connectors.tensors import shape_of
 from dataflow.errors import PlanError
 from dataflow.graph.image_column import ImageType
 
-__all__ = ["Form", "Layout", "form_of", "is_encoded", "tensor_form"]
+__all__ = ["Dtype", "Form", "Layout", "form_of", "is_encoded", "tensor_form"]
 
 # "HWC" is what decoders give; the others are those of a batch: channels first, last, and first over memory that has
 # them last (torch.channels_last).
 Layout = Literal["HWC", "NCHW", "NHWC", "channels_last"]
+Dtype = Literal["uint8", "float16", "bfloat16", "float32"]
 # The stubs of pyarrow know the members of an array or type only when its class is known statically.
 Kind: TypeAlias = Any
 
@@ -31,17 +33,20 @@ class Form:
     layout: Layout = "HWC"
 
     @property
+    def _number(self) -> Kind:
+        return BFloat16Type() if self.dtype == "bfloat16" else pa.from_numpy_dtype(np.dtype(self.dtype))
+
+    @property
     def type(self) -> Kind:
         """The Arrow type of a column of such images."""
         if self.size is None or self.channels is None:
             return ImageType(self.dtype, self.channels)
         height, width = self.size
-        item = pa.from_numpy_dtype(np.dtype(self.dtype))
         if self.layout == "NCHW":
-            return pa.fixed_shape_tensor(item, [self.channels, height, width])
+            return pa.fixed_shape_tensor(self._number, [self.channels, height, width])
         if self.layout == "channels_last":
-            return pa.fixed_shape_tensor(item, [height, width, self.channels], permutation=[2, 0, 1])
-        return pa.fixed_shape_tensor(item, [height, width, self.channels])
+            return pa.fixed_shape_tensor(self._number, [height, width, self.channels], permutation=[2, 0, 1])
+        return pa.fixed_shape_tensor(self._number, [height, width, self.channels])
 
 
 def is_encoded(kind: Kind) -> bool:
@@ -58,7 +63,7 @@ def form_of(kind: Kind, *, step: str, column: str) -> Form:
     if isinstance(kind, ImageType):
         return Form(dtype=str(kind.dtype), channels=kind.channels)
     dense = shape_of(kind)
-    if dense is not None and len(dense[1]) == 3:
+    if dense is not None and len(dense[1]) == 3 and not is_bfloat16(kind):
         height, width, channels = dense[1]
         if dense[0].name in ("uint8", "uint16") and channels <= 4:
             return Form(dtype=dense[0].name, channels=channels, size=(height, width))
@@ -80,7 +85,7 @@ def tensor_form(kind: Kind) -> Form | None:
     dense = shape_of(kind)
     if dense is None or len(dense[1]) != 3 or not isinstance(kind, pa.FixedShapeTensorType):
         return None
-    dtype, shape = dense[0].name, dense[1]
+    dtype, shape = "bfloat16" if is_bfloat16(kind) else dense[0].name, dense[1]
     first, last = shape[0] <= 4, shape[2] <= 4 and kind.permutation is None
     if not (first or last) or (last and dtype.startswith("uint")):
         return None

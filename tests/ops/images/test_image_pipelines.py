@@ -115,12 +115,12 @@ def test_normalized_numbers_are_those_of_the_definition(source: flow.Pipeline) -
     with plain, pixels.normalize("image", MEAN, STD).batch(ROWS).loader() as numbers:
         images = torch.from_numpy(next(iter(plain))["image"]).permute(0, 3, 1, 2)
         mean, std = (torch.tensor(values)[:, None, None] for values in (MEAN, STD))
-        assert torch.equal(next(iter(numbers))["image"], (images.float() / 255 - mean) / std)
+        assert torch.equal(next(iter(numbers))["image"], (images.float() * (1 / 255) - mean) / std)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-def test_every_layout_and_dtype_has_the_same_numbers(source: flow.Pipeline, dtype: str, layout: Any) -> None:
+def test_every_layout_and_dtype_has_the_same_numbers(source: flow.Pipeline, dtype: Any, layout: Any) -> None:
     pixels = source.decode_image("image").resize("image", (40, 50))
     wanted = next(iter(pixels.normalize("image", MEAN, STD).batch(ROWS).loader()))["image"]
     made = next(iter(pixels.normalize("image", MEAN, STD, dtype=dtype, layout=layout).batch(ROWS).loader()))[

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from threadpoolctl import ThreadpoolController
 
-from connectors.tensors import shape_of
+from connectors.bfloat16 import is_bfloat16, rounded, widened
+from connectors.tensors import empty_rows, shape_of
 from dataflow.errors import DataError
 from dataflow.graph.block import BadSample, Block, Column
 from dataflow.graph.calls import bad_row, check_wanted, sub_number
@@ -92,15 +93,14 @@ def _run(
     out: Values | None,
     companions: Companions,
 ) -> Block:
-    layout = _layout(steps, kind)
+    layout, bfloat16 = _layout(steps, kind), is_bfloat16(kind)
     # Steps on tensors alone find them in the column.
     given = layout if all(step.stage == "tensor" for step in steps) else "HWC"
     opened = list(_opened(steps, block.columns[column], given))
     sizes = np.array([(1, 1) if isinstance(image, Exception) else image.size for image in opened], np.int64)
     plans = _planned(steps, sizes.reshape(-1, 2), block, draw)
-    dense = shape_of(kind)
-    if dense is not None and out is None:
-        out = np.empty((block.rows, *dense[1]), dense[0])
+    if out is None and shape_of(kind) is not None:
+        out = empty_rows(block.rows, kind)
     made: list[Pixels | None] = []
     bad: list[BadSample] = []
     for row, image in enumerate(opened):
@@ -110,14 +110,14 @@ def _run(
                 raise image
             params = [planned[row] for planned in plans]
             beside, place = Beside(companions, row), None if out is None else out[row]
-            made.append(_made(Picture(image), steps, params, place, layout, beside))
+            made.append(_made(Picture(image), steps, params, place, layout, beside, bfloat16=bfloat16))
         except Exception as error:
             bad.append(bad_row(block, row, title, error))
             made.append(None)
     images: Column = out if out is not None else image_column(made, _ragged(kind))
     # The images are ours alone, and what stands beside them shall be as well.
     others = {
-        name: values if block.owned or not isinstance(values, np.ndarray) else values.copy()
+        name: values if block.owned or not isinstance(values, np.ndarray) else values.copy(order="K")
         for name, values in block.columns.items()
     }
     whole = block.with_columns({**others, **companions.written(), column: images}, owned=True)
@@ -183,10 +183,17 @@ def _made(
     out: Values | None,
     layout: Layout,
     beside: Beside,
+    *,
+    bfloat16: bool,
 ) -> Pixels:
-    """One image through all steps, into `out` where there is one, and what follows it."""
+    """One image through all steps, into `out` where there is one, and what follows it.
+
+    `bfloat16`: the numbers in `out` are the bits of such.
+    """
     target = None if out is None else channels_behind(out, layout)
-    written = False
+    written = target is not None and all(step.stage == "tensor" for step in steps)
+    if target is not None and written:
+        target[...] = picture.pixels()
     for place, (step, param) in enumerate(zip(steps, params, strict=True)):
         if step.stage == "pixels":
             before = picture.size
@@ -198,7 +205,7 @@ def _made(
             written = True
         elif step.stage == "tensor" and param is not None:
             if written and target is not None:
-                step.paint(target, param)
+                _paint(step, target, param, bfloat16=bfloat16)
             else:
                 pixels = picture.pixels().copy()
                 step.paint(pixels, param)
@@ -209,6 +216,15 @@ def _made(
     if not written:
         target[...] = picture.pixels()
     return target
+
+
+def _paint(step: Step, tensor: Values, param: Any, *, bfloat16: bool) -> None:
+    if bfloat16:
+        numbers = widened(tensor)
+        step.paint(numbers, param)
+        tensor[...] = rounded(numbers)
+    else:
+        step.paint(tensor, param)
 
 
 def _change(step: Step, param: Any, canvas: Canvas) -> None:

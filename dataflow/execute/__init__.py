@@ -35,6 +35,7 @@ Read in this order:
     agree.py      what ranks tell each other one batch ahead
     alike.py      whether ranks that meet run one order
     assemble.py   rows of lanes side by side: one rank's batch
+    finish.py     the steps behind `batch`, over a rank's batch
     ahead.py      the thread that works ahead of the training loop
     running.py    threads and memory while a loader is iterated
     horizon.py    which epochs are read ahead

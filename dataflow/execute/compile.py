@@ -22,6 +22,7 @@ from dataflow.graph.draw import Draw
 from dataflow.graph.node import Kept, Node, Selection, Source, split_at_batch, walk
 from dataflow.index.index import Index
 from dataflow.ops.read import PinnedSource
+from dataflow.optimize.name_draws import name_batch_draws
 from dataflow.optimize.push_projection import narrow_to
 from dataflow.optimize.rules import optimize
 from dataflow.order import stream as streams
@@ -271,6 +272,15 @@ def _check_counts(node: Node) -> None:
             )
 
 
+def _behind(root: Node, steps: Sequence[Node]) -> tuple[Node, ...]:
+    """The steps from batch on over the root, so that each knows the columns that come to it."""
+    made: list[Node] = []
+    for step in steps:
+        made.append(step.over(made[-1] if made else root))
+        made[-1].schema  # noqa: B018 - what only running could tell is known now, and may not fit
+    return tuple(made)
+
+
 def compile_plan(
     node: Node,
     seed: int,
@@ -305,7 +315,8 @@ def compile_plan(
     compiler.window_rows_asked.clear()
     stream = compiler.stream(root)
     return Plan(
-        root=root, batch_steps=batch_steps, sources=tuple(compiler.numbers.values()), stream=stream,
-        program=compile_program(root), seed=seed, windows=tuple(compiler.window_rows),
-        windows_asked=tuple(compiler.window_rows_asked), output_window=compiler.output_window,
+        root=root, batch_steps=_behind(root, name_batch_draws(batch_steps)),
+        sources=tuple(compiler.numbers.values()), stream=stream, program=compile_program(root), seed=seed,
+        windows=tuple(compiler.window_rows), windows_asked=tuple(compiler.window_rows_asked),
+        output_window=compiler.output_window,
     )  # fmt: skip

@@ -17,6 +17,7 @@ from dataflow.errors import DataError, InternalError, RankError
 from dataflow.execute.agree import Ranks, Word, lanes_of
 from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
 from dataflow.execute.feed import LaneFeed, LanePlace
+from dataflow.execute.finish import Finish
 from dataflow.execute.job import Bench
 from dataflow.execute.made import Made
 from dataflow.execute.needs import ALL_ROWS
@@ -87,6 +88,7 @@ class DealtDriver:
         self._batching, self._rank, self._world = setup.batching, setup.world.rank, setup.world.size
         self._own = lanes_of(self._rank, self._world, self._batching.lanes)
         self._ahead = ReadAhead(bench, setup.budget.pace)
+        self._finish = Finish(setup.plan.batch_steps[1:], setup.plan.seed, bench.meters)
         self._errors, self._max_errors = errors, setup.options.errors.max_errors
         self._straws: list[BadSample] = []  # the bad rows of a batch up to the first that is not borne
         self._said = False
@@ -113,7 +115,7 @@ class DealtDriver:
                 yield Made(epoch, step, [], left_bad=left)
                 raise self._no_batch(epoch, sum(now.counts), len(left))
             while self._is_batch(now):
-                batch, failure = self._tried(lanes, now)
+                batch, failure = self._tried(lanes, now, epoch)
                 behind = DealtPlace(now.place.cursors, now.turn)
                 try:
                     after = self._settle(lanes, epoch, step + 1, behind, failure)
@@ -251,14 +253,16 @@ class DealtDriver:
 
     # ---- this rank's share of it
 
-    def _tried(self, lanes: OpenLanes, settled: _Settled) -> tuple[HostBatch | None, Exception | None]:
+    def _tried(
+        self, lanes: OpenLanes, settled: _Settled, epoch: int
+    ) -> tuple[HostBatch | None, Exception | None]:
         """This rank's share, or what went wrong with it: the others must hear of that first."""
         try:
-            return self._share(lanes, settled), None
+            return self._share(lanes, settled, epoch), None
         except Exception as error:
             return None, error
 
-    def _share(self, lanes: OpenLanes, settled: _Settled) -> HostBatch:
+    def _share(self, lanes: OpenLanes, settled: _Settled, epoch: int) -> HostBatch:
         """This rank's part of a dealt batch; the lanes are moved behind the whole batch."""
         share = settled.share
         given = lanes.take(settled.counts)
@@ -268,7 +272,7 @@ class DealtDriver:
         batch = assemble(rows, 1, self._bench.memory)[0]
         if share.slots is not None and share.valid is not None:
             batch = padded(batch, share.slots, share.valid)
-        return batch.with_bad(self._reported(lanes.passed_bad()))
+        return self._finish(batch, epoch).with_bad(self._reported(lanes.passed_bad()))
 
     def _with_left(
         self, lanes: OpenLanes, batch: HostBatch | None

@@ -11,6 +11,7 @@ from dataflow.errors import InternalError
 from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
 from dataflow.execute.dense import dense_shape
 from dataflow.execute.feed import LaneFeed, LanePlace
+from dataflow.execute.finish import Finish
 from dataflow.execute.job import Bench
 from dataflow.execute.made import Made
 from dataflow.execute.needs import Needs
@@ -88,6 +89,7 @@ class KnownDriver:
         self._rank, self._world = setup.world.rank, setup.world.size
         self._ahead = ReadAhead(bench, self._pace)
         self._epochs: list[_Epoch] = []
+        self._finish = Finish(setup.plan.batch_steps[1:], setup.plan.seed, bench.meters)
         self._step_bytes = 0.0
         self._even = _is_even(setup.plan.schema)
 
@@ -146,6 +148,8 @@ class KnownDriver:
 
     def _next_steps(self, steps: int) -> int:
         """Twice as many steps as the run before had, within the bounds; what operators give is known only now."""
+        if self._finish.works:
+            return 1  # where one fails, those in front of it are delivered
         fitting = int(self._pace.run_bytes / max(1.0, self._step_bytes))
         return max(1, min(2 * steps, self._pace.run_steps, fitting))
 
@@ -168,9 +172,9 @@ class KnownDriver:
             nbytes, until = nbytes + _bytes_of(more), again
         steps = until - start
         self._step_bytes = nbytes / steps
-        if len(lanes) == 1 and len(lanes[0].segments) == 1:
-            return steps, self._assemble(lanes, steps)
-        return steps, self._bench.pools.compute(self._assemble, lanes, steps)
+        if len(lanes) == 1 and len(lanes[0].segments) == 1 and not self._finish.works:
+            return steps, self._assemble(now, lanes, steps)
+        return steps, self._bench.pools.compute(self._assemble, now, lanes, steps)
 
     def _taken(self, now: _Epoch, start: int, stop: int) -> list[LaneRows]:
         """The rows of regular steps; waits for them. Where it raises, nothing is taken."""
@@ -187,18 +191,20 @@ class KnownDriver:
             raise
         return lanes
 
-    def _assemble(self, lanes: list[LaneRows], steps: int) -> list[HostBatch]:
+    def _assemble(
+        self, now: _Epoch, lanes: list[LaneRows], steps: int, share: RankShare | None = None
+    ) -> list[HostBatch]:
+        """The batches of these steps as they are delivered; of the last one that is padded, as `share` has it."""
         with self._bench.meters.busy("assemble") as stage:
             batches = assemble(lanes, steps, self._bench.memory)
             stage.rows = sum(batch.rows for batch in batches)
-        return batches
+            if share is not None and share.slots is not None and share.valid is not None:
+                batches = [padded(batches[0], share.slots, share.valid)]
+        return [self._finish(batch, now.number) for batch in batches]
 
     def _last(self, now: _Epoch, share: RankShare) -> list[HostBatch]:
         lanes = [LaneRows(part.rows, now.lanes[part.lane].take(part.rows)) for part in share.parts]
-        batches = self._assemble(lanes, 1)
-        if share.slots is None or share.valid is None:
-            return batches
-        return [padded(batches[0], share.slots, share.valid)]
+        return self._assemble(now, lanes, 1, share)
 
 
 def _is_even(schema: pa.Schema | None) -> bool:

@@ -35,8 +35,6 @@ from dataflow.execute.state import State
 from dataflow.execute.trace import Recorder
 from dataflow.execute.writable import check_files
 from dataflow.given import as_whole, check_flags
-from dataflow.graph.block import Block
-from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node
 from dataflow.options import LoaderOptions, World
 from dataflow.wording import counted
@@ -256,7 +254,7 @@ class Loader(Generic[T]):
         with self._meters.busy("deliver") as stage:
             stage.rows = batch.rows
             with self._located(setup):
-                result = self._convert(_batch_operators(setup, batch), setup.delivered_schema)
+                result = self._convert(batch, setup.delivered_schema)
         self._quarantine.add(batch.bad)
         self._position.pass_batch(taken.place_behind(self._quarantine.errors))
         self._delivered += batch.rows
@@ -365,13 +363,3 @@ def _place_of(state: State) -> Place:
     """The place that a state was saved at."""
     after = None if state.deal is None else DealtPlace.of(state.deal).state()
     return Place(state.epoch, state.step, after, state.errors)
-
-
-def _batch_operators(setup: Setup, batch: HostBatch) -> HostBatch:
-    steps = setup.plan.batch_steps[1:]
-    if not steps:
-        return batch
-    block = Block(batch.columns, batch.ids, np.arange(batch.rows), batch.owned)
-    for step in steps:
-        block = step.apply(block, Draw(setup.plan.seed, 0, step.kind))
-    return HostBatch(dict(block.columns), batch.ids, block.owned, batch.valid, batch.replaced, batch.bad)

@@ -10,10 +10,8 @@ from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import replace
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from connectors.contract import Json
@@ -34,7 +32,7 @@ from dataflow.execute.one_by_one import OneByOne
 from dataflow.execute.operate import Operators
 from dataflow.execute.pools import ThreadPools
 from dataflow.execute.position import Place
-from dataflow.execute.replace import REPLACED_BY, Replacer
+from dataflow.execute.replace import Replacer
 from dataflow.execute.room import Room
 from dataflow.execute.row_names import place_finder
 from dataflow.execute.setup import Setup
@@ -149,7 +147,7 @@ class Running:
                 return None
             # Else it is a mark of the epoch before, whose last batch was the last one asked for.
         assert self._made is not None
-        batch = _split_off(self._batches.popleft())
+        batch = self._batches.popleft()
         if batch.replaced is not None:
             batch = batch.with_bad((*batch.bad, *self._mended.found_in(epoch, batch)))
         steps = self.setup.steps
@@ -232,12 +230,3 @@ def _within(horizon: Horizon, driver: Generator[Made, None, None]) -> Generator[
                 yield made
             yield made
             del made  # as in the driver
-
-
-def _split_off(batch: HostBatch) -> HostBatch:
-    """The column that says which rows were replaced, as a field of the batch."""
-    if REPLACED_BY not in batch.columns:
-        return batch
-    columns = dict(batch.columns)
-    replaced = cast(npt.NDArray[np.int64], columns.pop(REPLACED_BY))
-    return HostBatch(columns, batch.ids, batch.owned, batch.valid, replaced, batch.bad)

@@ -67,6 +67,7 @@ class Traits:
     whole_window: bool = False  # the kernel wants all rows of a window at once
     batches: bool = False  # makes batches: nothing but batch operators may follow
     after_batch: bool = False  # may stand behind `batch`
+    combines: bool = False  # wants the rows of a batch together (`combine`): stands behind `batch` alone
     reads: frozenset[str] | None = frozenset()
     writes: frozenset[str] | None = frozenset()
     chunk: int | None = None
@@ -295,6 +296,10 @@ class Node:
     def fill(self, block: Block, draw: Draw, into: Mapping[str, npt.NDArray[np.generic]]) -> Block:
         """What `apply` gives, for a step that `fills`: these columns in `into`, arrays (rows, *shape) by name."""
         raise InternalError(f"{self.kind} fills no memory that it is given.")
+
+    def combine(self, block: Block, rows: npt.NDArray[np.int64], draw: Draw) -> Block:
+        """For a step that `combines`: a rank's batch in and out, of which `rows` are real and the others only pad."""
+        raise InternalError(f"{self.kind} combines no rows.")
 
     @property
     def title(self) -> str:

@@ -37,6 +37,11 @@ class PipelineBase:
             if step.traits.batches:
                 hint = "leave one of the two out: a pipeline has one size of batches"
             raise PlanError(f"{step.label()} stands behind batch.", hint=hint)
+        if step.traits.combines and not makes_batches(self.node):
+            raise PlanError(
+                f"{step.label()} mixes the rows of a batch, and there are no batches yet.",
+                hint=f"call .{step.kind}(...) behind .batch(...)",
+            )
         made = replace(self, node=step)
         made.schema  # noqa: B018 - wrong columns fail here, on the line that has them
         return made

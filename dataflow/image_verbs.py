@@ -27,6 +27,9 @@ from dataflow.ops.images.resize import Resize
 from dataflow.ops.images.to_dtype import ToDtype
 from dataflow.ops.images.to_grayscale import ToGrayscale
 from dataflow.ops.images.trivial_augment import TrivialAugment
+from dataflow.ops.mixing.cutmix import Cutmix
+from dataflow.ops.mixing.mixup import Mixup
+from dataflow.ops.mixing.mixup_or_cutmix import MixupOrCutmix
 
 __all__ = ["ImageVerbs"]
 
@@ -279,3 +282,45 @@ class ImageVerbs(PipelineBase):
             layout: as that of `normalize`.
         """
         return self.then(ToDtype(column=column, dtype=dtype, scale=scale, layout=layout))
+
+    def mixup(
+        self, column: str, label: str, alpha: float = 0.2, *, num_classes: int, key: str | None = None
+    ) -> Self:
+        """Behind `batch`: blend each row with the one before, and the labels, which become float32 (num_classes,).
+
+        The share is drawn for each batch of a rank from Beta(alpha, alpha), keyed by its rows.
+        """
+        return self.then(
+            Mixup(column=column, label_column=label, alpha=alpha, num_classes=num_classes, draws=key)
+        )
+
+    def cutmix(
+        self, column: str, label: str, alpha: float = 1.0, *, num_classes: int, layout: Layout = "NCHW",
+        key: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Behind `batch`: a part of each image is that of the one before; labels become float32 (num_classes,).
+
+        `layout` is the one that the images have.
+        """
+        return self.then(
+            Cutmix(
+                column=column,
+                label_column=label,
+                alpha=alpha,
+                num_classes=num_classes,
+                layout=layout,
+                draws=key,
+            )
+        )
+
+    def mixup_or_cutmix(
+        self, column: str, label: str, *, num_classes: int, mixup: float = 0.2, cutmix: float = 1.0,
+        switch: float = 0.5, layout: Layout = "NCHW", key: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Behind `batch`: for each batch `cutmix` with probability `switch`, else `mixup`, with these alphas."""
+        return self.then(
+            MixupOrCutmix(
+                column=column, label_column=label, num_classes=num_classes, mixup=mixup, cutmix=cutmix, switch=switch,
+                layout=layout, draws=key,
+            )
+        )  # fmt: skip

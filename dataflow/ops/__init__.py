@@ -9,6 +9,9 @@ forms.py          how their arguments stand in specs
 function_step.py  steps that make rows by calling a user's function
 selecting.py      steps whose kept rows are found in one pass beforehand
 condition_key.py  a short text by which the condition of a filter is known again
+
+images/           what is done to images
+mixing/           what mixes the rows of a batch
 """
 
 from dataflow.ops import (
@@ -20,6 +23,7 @@ from dataflow.ops import (
     flat_map,
     images,
     map,
+    mixing,
     nulls,
     pad,
     read,
@@ -42,6 +46,7 @@ __all__ = [
     "flat_map",
     "images",
     "map",
+    "mixing",
     "nulls",
     "pad",
     "read",

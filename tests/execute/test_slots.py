@@ -16,7 +16,7 @@ import dataflow as flow
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.due import Due
 from dataflow.execute.slots import Slots
-from dataflow.graph.block import Block
+from dataflow.graph.block import Block, joined
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Node, Traits
 
@@ -80,3 +80,17 @@ def test_rows_of_one_batch_get_slots_side_by_side_however_they_are_asked_for() -
     assert second.ctypes.data == first.ctypes.data + first.nbytes
     assert slots.slot(2, 3)["x"].shape == (1, 3), "rows in front of the first whole batch"
     assert slots.slot(19, 20)["x"].shape == (1, 3), "and those behind the last one"
+
+
+def test_rows_with_channels_last_in_memory_are_one_view_as_well() -> None:
+    kind = pa.fixed_shape_tensor(pa.float32(), [64, 64, 3], permutation=[2, 0, 1])
+    slots = Slots(BufferPool(1 << 22), {"x": kind}, Due(0, 0, 8), 0, 8)
+    parts = [slots.slot(0, 3)["x"], slots.slot(3, 8)["x"]]
+    for number, part in enumerate(parts):
+        part[...] = number
+    whole = joined(parts, in_place=True)
+    assert whole.shape == (8, 3, 64, 64)
+    assert np.shares_memory(whole, parts[0])
+    assert np.shares_memory(whole, parts[1])
+    assert whole.strides == parts[0].strides
+    assert whole[:, 2, 63, 63].tolist() == [0] * 3 + [1] * 5

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -266,3 +269,17 @@ def test_a_spec_says_what_was_written() -> None:
     assert pipe.node.written() == {
         "column": "image", "label": "label", "num_classes": 5, "switch": 0.25, "key": "k",
     }  # fmt: skip
+
+
+def test_a_spec_with_mixing_is_the_same_pipeline(tmp_path: Any) -> None:
+    images = [_pixels(number).ravel().tolist() for number in range(8)]
+    table = pa.table({"image": images, "label": list(range(8))})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    rows = flow.read(str(tmp_path / "*.parquet")).pad({"image": 144}).cast({"image": "float32[144]"})
+    pipe = rows.batch(4).mixup("image", "label", 0.4, num_classes=8)
+    spec = tmp_path / "train.json"
+    spec.write_text(json.dumps(pipe.to_spec()))
+    again = flow.load_spec(spec)
+    assert again.to_spec() == pipe.to_spec()
+    assert all(_same(one, other) for one, other in zip(_batches(pipe), _batches(again), strict=True))
+    assert "mixup" in pipe.explain()

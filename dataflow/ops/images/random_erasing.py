@@ -40,7 +40,7 @@ class Erasure(NamedTuple):
 class RandomErasing(OneImageStep):
     """Paint a box of random area and aspect ratio over with `value`, with probability `p`.
 
-    Works on pixels, and on the tensors behind normalize. The area is a share of the image's, even in `scale`; the
+    Works on pixels, and on tensors behind normalize. The area is a share of the image's, even in `scale`; the
     ratio of height to width is even in the logarithm of `ratio`; the place is even. An image on which ten tries do not
     fit stays as it is. `value` is one number, a tuple of one for each channel, or "random": normal noise (mean 0,
     deviation 1) in a tensor, evenly any level in pixels. Alpha stays, unless the tuple has a number for it.

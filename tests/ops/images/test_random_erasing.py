@@ -93,6 +93,36 @@ def test_a_tensor_of_a_column_is_erased_as_one_that_was_just_made(layout: Any) -
     assert torch.equal(batch(apart), batch(tensors.random_erasing("image", value="random", key="box")))
 
 
+@pytest.mark.parametrize("layout", Layouts)
+def test_bfloat16_is_erased_as_float32_is_and_rounded(layout: Any) -> None:
+    pipe, _ = images()
+    wide = pipe.normalize("image", MEAN, STD, layout=layout)
+    tensors = pipe.normalize("image", MEAN, STD, layout=layout, dtype="bfloat16")
+    wanted = batch(wide.random_erasing("image", 0.8, value="random", key="box")).to(torch.bfloat16)
+    made = batch(tensors.random_erasing("image", 0.8, value="random", key="box"))
+    assert made.dtype == torch.bfloat16
+    assert made.stride() == wanted.stride()
+    assert torch.equal(made, wanted)
+    apart = tensors.filter(_every).random_erasing("image", 0.8, value="random", key="box")
+    assert torch.equal(batch(apart), wanted)
+
+
+@pytest.mark.parametrize("layout", Layouts)
+def test_pixels_in_the_layout_of_a_batch_are_erased(layout: Any) -> None:
+    pipe, _ = images()
+    wanted = batch(pipe.random_erasing("image", 0.8, value=(1, 2, 3), key="box"))
+    made = batch(
+        pipe.to_dtype("image", "uint8", layout=layout).random_erasing(
+            "image", 0.8, value=(1, 2, 3), key="box"
+        )
+    )
+    assert torch.equal(made if layout == "NHWC" else made.permute(0, 2, 3, 1), wanted)
+
+
+def _every(row: dict[str, Any]) -> bool:
+    return True
+
+
 def test_random_noise_is_even_in_pixels_and_normal_in_tensors() -> None:
     pipe, pixels = images()
     noisy = batch(pipe.random_erasing("image", 1.0, scale=(0.5, 0.9), value="random")).numpy()

@@ -10,17 +10,20 @@ a file, where specs and pickles find them.
 from __future__ import annotations
 
 import importlib
+import io
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+from PIL import Image
 
 import dataflow as flow
 
-__all__ = ["OperatorCase", "cases", "dense", "gaps", "write_sources"]
+__all__ = ["OperatorCase", "cases", "dense", "gaps", "pictures", "write_sources"]
 
 # Three fragments, so that lanes begin and end inside of them.
 _GROUPS = (5, 3, 7)
@@ -63,10 +66,16 @@ def gaps(folder: Path) -> flow.Pipeline:
     return flow.read(folder / "gaps.arrow")
 
 
+def pictures(folder: Path) -> flow.Pipeline:
+    """Files of images of many sizes, boxes, a point and a mask of each, images of one size, and labels."""
+    return flow.read(folder / "pictures.arrow")
+
+
 def write_sources(folder: Path) -> None:
-    """Write what `dense` and `gaps` read."""
+    """Write what `dense`, `gaps` and `pictures` read."""
     _write(folder / "dense.arrow", _dense())
     _write(folder / "gaps.arrow", _gaps())
+    _write(folder / "pictures.arrow", _pictures())
 
 
 def _write(path: Path, table: pa.Table) -> None:
@@ -114,3 +123,26 @@ def _ragged(number: int) -> list[float | None] | None:
     if number % 6 == 5:
         return None
     return [None if place == 1 and number % 4 == 2 else number / 4 for place in range(number % 4)]
+
+
+def _pictures() -> pa.Table:
+    rng = np.random.default_rng(5)
+    sizes = [(9 + number % 4, 12 - number % 3) for number in range(_ROWS)]
+    images = rng.integers(0, 256, (_ROWS, 8, 10, 3), np.uint8)
+    boxes = [[[1, 2, 5 + place, 8] for place in range(number % 3)] for number in range(_ROWS)]
+    return pa.table(
+        {
+            "file": [_png(rng.integers(0, 256, (*size, 3), np.uint8)) for size in sizes],
+            "mask": [_png(rng.integers(0, 5, size, np.uint8)) for size in sizes],
+            "boxes": pa.array(boxes, pa.list_(pa.list_(pa.float32(), 4))),
+            "point": pa.array([[number / 2, 3] for number in range(_ROWS)], pa.list_(pa.float32(), 2)),
+            "image": pa.FixedShapeTensorArray.from_numpy_ndarray(images),
+            "label": np.arange(_ROWS) % 4,
+        }
+    )
+
+
+def _png(pixels: npt.NDArray[np.uint8]) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()

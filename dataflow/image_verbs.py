@@ -259,7 +259,7 @@ class ImageVerbs(PipelineBase):
         """(pixel / 255 - mean) / std, a `mean` and a `std` for each channel.
 
         Args:
-            dtype: "float32" or "float16".
+            dtype: "float32", "float16" or "bfloat16".
             layout: of a batch: "NCHW", "NHWC", or "channels_last" (NCHW over memory that has channels last).
         """
         return self.then(

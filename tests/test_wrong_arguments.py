@@ -36,6 +36,9 @@ SOURCE: Any = flow.from_columns({"x": [1, 2, 3], "s": ["a", "b", "c"]})
 LISTED = flow.from_arrow(pa.table({"x": [1, 2, 3], "l": [[1], [2], [3]]}))
 IMAGES = flow.from_columns({"image": np.zeros((2, 8, 8, 3), np.uint8)})
 FILES = flow.from_columns({"image": [b""]})
+BATCHES = (
+    flow.from_columns({"image": np.zeros((2, 8, 8, 3), np.uint8), "label": [0, 1]}).to_dtype("image").batch(2)
+)
 NUMBERS = SOURCE.select("x").batch(2)
 VALUES[PIPELINE] = SOURCE
 
@@ -184,7 +187,15 @@ IMAGE_VERBS: dict[str, tuple[dict[str, Any], dict[str, tuple[int, ...]]]] = {
     "normalize": (
         {"mean": (0, 0, 0), "std": (1, 1, 1)}, {"column": (), "mean": (), "std": (), "dtype": (), "layout": ()},
     ),
+    "to_dtype": ({}, {"column": (), "dtype": (), "scale": (FLAG,), "layout": ()}),
 }  # fmt: skip
+MIXED: dict[str, tuple[int, ...]] = {**KEYED, "label": (), "num_classes": ()}
+# The same of every verb that mixes the rows of a batch.
+MIXING_VERBS: dict[str, tuple[dict[str, Any], dict[str, tuple[int, ...]]]] = {
+    "mixup": ({}, {**MIXED, "alpha": (FLOAT,)}),
+    "cutmix": ({}, {**MIXED, "alpha": (FLOAT,), "layout": ()}),
+    "mixup_or_cutmix": ({}, {**MIXED, "mixup": (FLOAT,), "cutmix": (FLOAT,), "switch": (), "layout": ()}),
+}
 
 
 def change_images(verb: str, others: dict[str, Any], argument: str, value: Any) -> None:
@@ -192,9 +203,15 @@ def change_images(verb: str, others: dict[str, Any], argument: str, value: Any) 
     getattr(pipe, verb)(**{"column": "image", **others, argument: value})
 
 
+def mix_images(verb: str, others: dict[str, Any], argument: str, value: Any) -> None:
+    right = {"column": "image", "label": "label", "num_classes": 5, **others}
+    getattr(BATCHES, verb)(**{**right, argument: value})
+
+
 CALLS |= {
-    f"{verb} {argument}": (partial(change_images, verb, others, argument), right)
-    for verb, (others, arguments) in IMAGE_VERBS.items()
+    f"{verb} {argument}": (partial(call, verb, others, argument), right)
+    for call, verbs in ((change_images, IMAGE_VERBS), (mix_images, MIXING_VERBS))
+    for verb, (others, arguments) in verbs.items()
     for argument, right in arguments.items()
 }
 

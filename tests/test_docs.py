@@ -78,5 +78,7 @@ def test_the_table_of_verbs_has_every_one_with_its_arguments() -> None:
 
 
 def _names(arguments: str) -> list[str]:
-    given = [one.strip() for one in arguments.strip("()").split(",")]
+    # Defaults may be pairs, with a comma of their own.
+    plain = re.sub(r"\([^()]*\)", "", arguments[1:-1])
+    given = [one.strip() for one in plain.split(",")]
     return [one.split("=")[0].lstrip("*") for one in given if one]

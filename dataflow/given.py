@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeGuard
 
 from dataflow.errors import PlanError
 
@@ -21,10 +21,22 @@ __all__ = [
     "check_choice",
     "check_flags",
     "check_text",
+    "is_number",
+    "is_pair",
 ]
 
 # What is worked on at once, a batch or a block, has no more rows: Arrow counts its lists and texts in 32 bits.
 MOST_ROWS = 1 << 31
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a number; True and False are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_pair(value: object) -> TypeGuard[Sequence[float]]:
+    """Whether a value is a tuple or list of two numbers."""
+    return isinstance(value, tuple | list) and len(value) == 2 and all(map(is_number, value))
 
 
 def as_whole(

@@ -15,6 +15,7 @@ import pyarrow as pa
 from connectors.arrow_types import Arrow
 from connectors.contract import Json
 from dataflow.errors import PlanError
+from dataflow.given import is_number
 from dataflow.graph.block import Block, as_arrow
 from dataflow.graph.columns import check_columns
 from dataflow.graph.node import NameRows, Traits, walk
@@ -53,7 +54,7 @@ def split_ranges(parts: Mapping[str, float]) -> dict[str, tuple[float, float]]:
 
 
 def _is_share(share: object) -> bool:
-    return isinstance(share, int | float) and not isinstance(share, bool) and share > 0
+    return is_number(share) and share > 0
 
 
 @register("split")

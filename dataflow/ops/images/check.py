@@ -8,6 +8,7 @@ from typing import get_args
 import numpy as np
 
 from dataflow.errors import DataError, PlanError, near
+from dataflow.given import is_number, is_pair
 from dataflow.ops.images.form import Dtype, Form, Layout
 
 __all__ = [
@@ -41,7 +42,7 @@ def check_chance(step: str, name: str, value: object) -> None:
     Raises:
         PlanError: it is not.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+    if not is_number(value) or not 0 <= value <= 1:
         raise PlanError(f"{step}: {name}={value!r} is no probability.", hint="give a number from 0 to 1")
 
 
@@ -51,9 +52,7 @@ def check_range(step: str, name: str, value: object, *, low: float, high: float 
     Raises:
         PlanError: it is not.
     """
-    pair = isinstance(value, tuple | list) and len(value) == 2
-    numbers = pair and all(isinstance(v, int | float) and not isinstance(v, bool) for v in value)  # type: ignore[attr-defined]
-    if not numbers or not low < value[0] <= value[1] <= high:  # type: ignore[index]
+    if not is_pair(value) or not low < value[0] <= value[1] <= high:
         raise PlanError(
             f"{step}: {name}={value!r}.", hint=f"give (low, high), numbers over {low:g}" + (
                 "" if high == float("inf") else f" and at most {high:g}")
@@ -108,7 +107,7 @@ def check_channels(step: str, mean: Sequence[float], std: Sequence[float]) -> No
     Raises:
         PlanError: it is not so.
     """
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (*mean, *std))
+    numbers = all(map(is_number, (*mean, *std)))
     if not mean or len(mean) != len(std) or not numbers or min(std) <= 0:
         raise PlanError(
             f"{step}: mean={mean!r}, std={std!r}.",
@@ -136,7 +135,7 @@ def check_levels(step: str, name: str, value: object, form: Form | None = None) 
         PlanError: it is not.
     """
     values = value if isinstance(value, tuple | list) else (value,)
-    if not values or not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+    if not values or not all(map(is_number, values)):
         raise PlanError(
             f"{step}: {name}={value!r}.", hint="give one number, or a tuple of one for each channel"
         )

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataflow.errors import PlanError
+from dataflow.given import is_number
 from dataflow.graph.registry import register
 from dataflow.ops.images.canvas import Image, Planned, Stage
 from dataflow.ops.images.step import OneImageStep
@@ -78,7 +79,7 @@ def factors(name: str, strength: object) -> tuple[float, float] | None:
     """
     same, least, most = (0.0, -0.5, 0.5) if name == "hue" else (1.0, 0.0, float_info.max)
     pair = strength if isinstance(strength, tuple | list) else (strength, strength)
-    if len(pair) == 2 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in pair):
+    if len(pair) == 2 and all(map(is_number, pair)):
         low, high = pair if pair is strength else (max(least, same - pair[0]), same + pair[0])
         if least <= low <= high <= most:
             return None if low == high == same else (float(low), float(high))

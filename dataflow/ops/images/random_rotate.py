@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataflow.errors import PlanError
-from dataflow.given import check_flags
+from dataflow.given import check_flags, is_pair
 from dataflow.graph.registry import register
 from dataflow.ops.images.canvas import Canvas, Fill, Planned, Stage
 from dataflow.ops.images.check import check_levels
@@ -50,13 +50,13 @@ class RandomRotate(OneImageStep):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not _is_pair(self.degrees) or not self.degrees[0] <= self.degrees[1]:
+        if not _is_finite_pair(self.degrees) or not self.degrees[0] <= self.degrees[1]:
             raise PlanError(
                 f"random_rotate: degrees={self.degrees!r}.", hint="give a number from 0 on, or (low, high)"
             )
         check_warp_filter(self.kind, self.filter)
         check_flags(self.kind, expand=self.expand)
-        if self.center is not None and (self.expand or not _is_pair(self.center)):
+        if self.center is not None and (self.expand or not _is_finite_pair(self.center)):
             raise PlanError(
                 f"random_rotate: center={self.center!r}, expand={self.expand}.",
                 hint="give (x, y) in pixels, without expand, which has the middle stay in the middle",
@@ -105,7 +105,5 @@ def _spanned(sizes: Int64s, turn: Floats, whole: npt.NDArray[np.bool_]) -> Int64
     return np.asarray(spans[:, ::-1], np.int64)
 
 
-def _is_pair(value: object) -> bool:
-    pair = isinstance(value, tuple | list) and len(value) == 2
-    numbers = pair and all(isinstance(v, int | float) and not isinstance(v, bool) for v in value)  # type: ignore[attr-defined]
-    return numbers and all(map(isfinite, value))  # type: ignore[call-overload]
+def _is_finite_pair(value: object) -> bool:
+    return is_pair(value) and all(map(isfinite, value))

@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
+from images_by_id import by_id
 from photographs import encoded, photograph
 
 import dataflow as flow
@@ -36,17 +37,6 @@ def augmented(pipe: flow.Pipeline, *, reduced: bool = True) -> flow.Pipeline:
         pipe.shuffle(10).seed(3).decode_image("image", reduced=reduced).random_resized_crop("image", (48, 56))
         .random_flip("image").normalize("image", MEAN, STD)
     )  # fmt: skip
-
-
-def by_id(loaders: list[Any], epochs: int = 1) -> dict[tuple[int, int], bytes]:
-    found = {}
-    for loader in loaders:
-        with loader:
-            for epoch in range(epochs):
-                for batch in loader:
-                    for sample, image in zip(batch["__id__"].tolist(), batch["image"], strict=True):
-                        found[epoch, sample] = np.asarray(image).tobytes()
-    return found
 
 
 def test_a_batch_is_a_tensor_of_its_declared_shape(source: flow.Pipeline) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, Protocol, cast
 
@@ -58,6 +59,20 @@ class Step(Protocol):
     def paint(self, tensor: Values, param: Any) -> None: ...
 
 
+@contextmanager
+def _on_this_thread() -> Iterator[None]:
+    # Torch would share each image among all cores, which other images have: that takes ten times as long. The limit
+    # is that of this thread alone.
+    with _openmp().limit(limits=1, user_api="openmp"):
+        yield
+
+
+@cache
+def _openmp() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@_on_this_thread()
 def run_steps(
     title: str,
     column: str,
@@ -72,27 +87,6 @@ def run_steps(
 
     `out`: where its images go, (rows, *shape); None: memory of its own.
     """
-    # Torch would share each image among all cores, which other images have: that takes ten times as long. The limit
-    # is that of this thread alone.
-    with _openmp().limit(limits=1, user_api="openmp"):
-        return _run(title, column, steps, kind, block, draw, out, companions)
-
-
-@cache
-def _openmp() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def _run(
-    title: str,
-    column: str,
-    steps: Sequence[Step],
-    kind: pa.DataType,
-    block: Block,
-    draw: Draw,
-    out: Values | None,
-    companions: Companions,
-) -> Block:
     layout, bfloat16 = _layout(steps, kind), is_bfloat16(kind)
     # Steps on tensors alone find them in the column.
     given = layout if all(step.stage == "tensor" for step in steps) else "HWC"

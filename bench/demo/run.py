@@ -18,7 +18,7 @@ from bench.demo.report import Outcome, print_outcome, say
 from bench.demo.size import Size
 from bench.demo.text import make_text
 from dataflow.errors import PlanError
-from dataflow.execute.pools import available_cores
+from dataflow.execute.thread_pools import available_cores
 
 __all__ = ["run_demo"]
 

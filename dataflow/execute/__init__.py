@@ -17,6 +17,10 @@ Read in this order:
     pieces.py     what arrived of a column that stays Arrow
     arrivals.py   the columns of a window while its rows arrive, then in delivery order
     gather.py     reading a window: the spans of its fragments, and rows that cannot be read
+    row_work.py   what is to be done to rows, whoever does it
+    memory.py     what windows and batches are made of
+    workbench.py  what all jobs of a run work with
+    last_bad.py   bad rows with which a run ends
     job.py        one window on its way: read, then operated on
     one_by_one.py tasks that take much memory each, one at a time
     due.py        when rows of a window are due
@@ -46,7 +50,9 @@ Read in this order:
     state.py      what a state holds
     merge.py      how those of ranks become one
     shape.py      what shapes the order, and in what that of a state differs
-    pools.py      threads: one pool for reading, one for computing
+    executor.py   where the work of a loader is done, run after run
+    pools.py      what every executor offers to the engine
+    thread_pools.py threads: one pool for reading, one for computing
     buffers.py    reused memory for windows and batches
     arrow_use.py  the memory that Arrow takes beside them
     room.py       what windows hold when they have been read, and which wait where it is full

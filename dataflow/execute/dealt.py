@@ -18,7 +18,6 @@ from dataflow.execute.agree import Ranks, Word, lanes_of
 from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
 from dataflow.execute.feed import LaneFeed, LanePlace
 from dataflow.execute.finish import Finish
-from dataflow.execute.job import Bench
 from dataflow.execute.made import Made
 from dataflow.execute.needs import ALL_ROWS
 from dataflow.execute.open_lanes import OpenLanes
@@ -30,6 +29,7 @@ from dataflow.execute.replace import Mend
 from dataflow.execute.segment import Segment
 from dataflow.execute.setup import Setup
 from dataflow.execute.state import Deal
+from dataflow.execute.workbench import Bench
 from dataflow.graph.block import BadSample
 from dataflow.order.batches import RankShare, split
 from dataflow.order.deal import Dealt, deal, first_cap
@@ -122,7 +122,7 @@ class DealtDriver:
                     last = after.error is None and not self._is_batch(after)
                     if last:
                         batch, failure = self._with_left(lanes, batch)
-                        if self._bench.tolerant:
+                        if self._bench.work.tolerant:
                             self._heard(Word(epoch, step + 1, failure is not None, lanes.offers(0)), failure)
                 except DataError as error:
                     yield from self._ends_with(epoch, step, error, tuple(self._straws))
@@ -153,7 +153,7 @@ class DealtDriver:
     def _outputs(self, order: EpochOrder, epoch: int, lane: int, cursor: Cursor) -> LaneOutputs:
         stride = self._batching.batch // self._batching.lanes
         feed = LaneFeed(self._bench, order, LanePlace(epoch, lane, cursor.row), ALL_ROWS, stride)
-        return LaneOutputs(feed, cursor, self._mend, tolerant=self._bench.tolerant)
+        return LaneOutputs(feed, cursor, self._mend, tolerant=self._bench.work.tolerant)
 
     def _reach(self, alive: Sequence[int]) -> set[int]:
         """The lanes from which this rank's shares come as long as these lanes go on."""
@@ -241,7 +241,7 @@ class DealtDriver:
         """
         bad = tuple(lanes.unbearable(lane)) if lane in self._own else ()
         if bad and self._max_errors is not None:
-            return too_many(self._errors + len(bad), self._max_errors, bad[-1], self._bench.place), bad
+            return too_many(self._errors + len(bad), self._max_errors, bad[-1], self._bench.last.place), bad
         error = lanes.error(lane) if lane in self._own else None
         if error is not None:
             return error, ()
@@ -269,7 +269,7 @@ class DealtDriver:
         rows = [LaneRows(part.rows, _cut(given[part.lane], part.start, part.rows)) for part in share.parts]
         if not rows:
             raise InternalError("a rank got no row of a batch.")
-        batch = assemble(rows, 1, self._bench.memory)[0]
+        batch = assemble(rows, 1, self._bench.memory.buffers)[0]
         if share.slots is not None and share.valid is not None:
             batch = padded(batch, share.slots, share.valid)
         return self._finish(batch, epoch).with_bad(self._reported(lanes.passed_bad()))
@@ -293,7 +293,7 @@ class DealtDriver:
         most = self._max_errors
         if bad and most is not None and self._errors + len(bad) > most:
             self._straws = bad[: max(0, most - self._errors) + 1]
-            raise too_many(self._errors + len(self._straws), most, self._straws[-1], self._bench.place)
+            raise too_many(self._errors + len(self._straws), most, self._straws[-1], self._bench.last.place)
         self._errors += len(bad)
         return bad
 

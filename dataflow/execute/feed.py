@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from dataflow.errors import InternalError
 from dataflow.execute.due import Due
-from dataflow.execute.job import Bench, WindowJob
+from dataflow.execute.job import WindowJob
 from dataflow.execute.needs import Needs
 from dataflow.execute.room import CutWindow
+from dataflow.execute.workbench import Bench
 from dataflow.graph.block import Block
 from dataflow.order.epoch import EpochOrder, LaneWindow
 
@@ -92,7 +93,7 @@ class LaneFeed:
             raise InternalError(f"lane {self.lane} has no further window.")
         window, mask = self._next
         first = max(0, self._row - window.start)
-        first_turn = self.epoch * self.bench.stream.passes
+        first_turn = self.epoch * self.bench.work.stream.passes
         due = Due(first_turn, window.start, self._stride)
         job = WindowJob(
             self.bench, window, first_turn + window.pass_number, mask, first, due,
@@ -132,11 +133,11 @@ class LaneFeed:
     @property
     def _chunk(self) -> int:
         """The number of rows at whose multiples a window may be cut."""
-        return self.bench.program.chunk or 1
+        return self.bench.work.program.chunk or 1
 
     def _cut(self, window: LaneWindow, row_bytes: float) -> None:
         """Begin again with a window of which nothing has been taken: it and those behind it become smaller."""
-        fitting = min(self._order.chunk_rows / 2, self.bench.room.cut_bytes / 2 / row_bytes)
+        fitting = min(self._order.chunk_rows / 2, self.bench.memory.room.cut_bytes / 2 / row_bytes)
         self.goes_on = self._next is None
         self._stop_all()
         self._row = max(self._row, window.start)

@@ -5,72 +5,28 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dataflow.execute.arrow_use import ArrowUse
-from dataflow.execute.buffers import BufferPool
 from dataflow.execute.due import Due
 from dataflow.execute.gather import Gather, gathers_of
-from dataflow.execute.metrics import Meters
-from dataflow.execute.one_by_one import OneByOne
-from dataflow.execute.operate import Operators, RangeRun
-from dataflow.execute.pools import Pools
-from dataflow.execute.program import Program, Took, Turned, cut, untold
-from dataflow.execute.room import Room
-from dataflow.execute.row_names import FindPlace, located
+from dataflow.execute.operate import RangeRun
+from dataflow.execute.program import cut
 from dataflow.execute.slots import Slots
-from dataflow.execute.streams import Chain, OpenStreams
+from dataflow.execute.workbench import Bench
 from dataflow.graph.block import BadSample, Block
 from dataflow.graph.calls import forget_frames
 from dataflow.graph.draw import Turn
 from dataflow.order.epoch import LaneWindow
-from dataflow.order.stream import Stream
 
-__all__ = ["Bench", "WindowJob"]
+__all__ = ["WindowJob"]
 
 T = TypeVar("T")
 Bools = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Bench:
-    """What every job of a loader works with: the program, where it runs, and where its memory comes from.
-
-    `range_rows` is the number of rows that operators get at a time; `tolerant` says that bad rows are not the
-    end (on_error is "skip" or "replace"). `place` gives the file and the row in it of a sample id. `last` are bad
-    rows of which the first that is due ends the run.
-    """
-
-    program: Program
-    stream: Stream
-    seed: int
-    pools: Pools
-    operators: Operators
-    memory: BufferPool
-    streams: OpenStreams
-    meters: Meters
-    range_rows: int
-    tolerant: bool
-    place: FindPlace
-    arrow: ArrowUse
-    arranging: OneByOne
-    chain: Chain = field(default_factory=Chain)
-    room: Room = field(default_factory=Room)
-    last: list[BadSample] = field(default_factory=list)
-
-    def ends_with(self, bad: BadSample) -> Exception:
-        """The error of a bad row that ends the run when it is due; a note says in which file and row it is."""
-        self.last.append(bad)
-        return located(bad, self.place)
-
-    def turned(self, turn: Turn, took: Took = untold) -> Turned:
-        """What kernels need to know in the pass of `turn`; `took` is told what rows of a window become."""
-        return Turned(self.seed, turn, self.meters, self.tolerant, took)
 
 
 class WindowJob:
@@ -88,7 +44,7 @@ class WindowJob:
         due: Due, *, may_cut: bool = False,
     ) -> None:  # fmt: skip
         self.bench, self.window = bench, window
-        self._share = bench.room.share(window.rows, may_cut=may_cut)
+        self._share = bench.memory.room.share(window.rows, may_cut=may_cut)
         self.turn = turn
         self._turned = bench.turned(turn, self._share.took)
         self._needed, self._first, self._due = needed, first, due
@@ -129,14 +85,14 @@ class WindowJob:
     def _plan(self) -> None:
         if self._cancelled:
             return self._finish(CancelledError())
+        work, memory = self.bench.work, self.bench.memory
         with self.bench.meters.busy("order") as stage:
             window = self.window.resolve()
             stage.rows = window.rows
             wanted = self._wanted(window.rows)
             self._gathers = gathers_of(
-                self.bench.program, self.bench.stream, window, wanted, self.bench.memory, self.bench.arrow,
-                self._share,
-            )  # fmt: skip
+                work.program, work.stream, window, wanted, memory.buffers, memory.arrow, self._share
+            )
         tasks = [(gather, number) for gather in self._gathers for number in range(len(gather.spans))]
         self._left = len(tasks)
         if not tasks:
@@ -147,7 +103,7 @@ class WindowJob:
 
     def _wanted(self, rows: int) -> Bools | None:
         """The rows that must be read: blocks of batched functions are read whole."""
-        chunk = self.bench.program.chunk
+        chunk = self.bench.work.program.chunk
         wanted = self._needed if chunk == 1 else None
         if self._first and chunk is not None:
             wanted = np.ones(rows, np.bool_) if wanted is None else wanted.copy()
@@ -159,7 +115,7 @@ class WindowJob:
         index = gather.group.indexes[span.leaf]
         before, done = None, None
         if (span.lo, span.hi) != tuple(index.starts[span.fragment : span.fragment + 2]):
-            before, done = self.bench.chain.link(index, gather.group.schema, span)
+            before, done = self.bench.streams.chain.link(index, gather.group.schema, span)
         try:
             future = self.bench.pools.read(self._read_span, task, gather, number, before)
         except BaseException:
@@ -208,23 +164,21 @@ class WindowJob:
         with self.bench.meters.busy("arrange") as stage:
             parts = [gather.block() for gather in gathers]
             stage.rows = sum(block.rows for block in parts)
-        program = self.bench.program
+        program = self.bench.work.program
         if program.bare:
             return self._restricted(program.run(parts, self._turned))
         chunk = program.chunk
         first = 0 if chunk is None else self._first // chunk * chunk
         slots = self._slots(first)
         work = partial(self._run, parts, slots)
-        return RangeRun(
-            work, self._due, first, self.window.rows, chunk, self.bench.range_rows, by_batch=slots is not None
-        )
+        return RangeRun(work, self._due, first, self.window.rows, chunk, by_batch=slots is not None)
 
     def _slots(self, first: int) -> Slots | None:
         """Memory of batches for what the operators write; None where the rows do not lie side by side in them."""
-        program = self.bench.program
+        program = self.bench.work.program
         if not program.slot or program.chunk != 1 or self._needed is not None:
             return None
-        return Slots(self.bench.memory, program.slot, self._due, first, self.window.rows)
+        return Slots(self.bench.memory.buffers, program.slot, self._due, first, self.window.rows)
 
     def _arranged(self, done: Future[RangeRun | Block]) -> None:
         error = _error_of(done)
@@ -263,14 +217,14 @@ class WindowJob:
         if self._cancelled:
             raise CancelledError
         slot = None if slots is None else slots.slot(start, stop)
-        return self._restricted(self.bench.program.run(cut(parts, start, stop), self._turned, slot))
+        return self._restricted(self.bench.work.program.run(cut(parts, start, stop), self._turned, slot))
 
     def _restricted(self, block: Block) -> Block:
         """Without the rows that were only there to fill a block of a batched function."""
-        if self.bench.tolerant:
+        if self.bench.work.tolerant:
             for sample in block.bad:
                 forget_frames(sample.error)
-        if self.bench.program.chunk is None:
+        if self.bench.work.program.chunk is None:
             return block
         bad: tuple[BadSample, ...] = tuple(sample for sample in block.bad if self._delivers(sample.origin))
         keep = block.origin >= self._first

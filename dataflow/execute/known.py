@@ -12,13 +12,13 @@ from dataflow.execute.assemble import HostBatch, LaneRows, assemble, padded
 from dataflow.execute.dense import dense_shape
 from dataflow.execute.feed import LaneFeed, LanePlace
 from dataflow.execute.finish import Finish
-from dataflow.execute.job import Bench
 from dataflow.execute.made import Made
 from dataflow.execute.needs import Needs
 from dataflow.execute.read_ahead import ReadAhead
 from dataflow.execute.replace import Mend
 from dataflow.execute.row_queue import RowQueue
 from dataflow.execute.setup import Setup
+from dataflow.execute.workbench import Bench
 from dataflow.options import World
 from dataflow.order.batches import RankShare, Steps
 
@@ -34,7 +34,7 @@ class _Epoch:
 
     def __init__(self, setup: Setup, bench: Bench, mend: Mend | None, epoch: int, step: int) -> None:
         self.number, self.step = epoch, step
-        self.first_turn = epoch * bench.stream.passes
+        self.first_turn = epoch * bench.work.stream.passes
         steps, order = _known(setup), setup.order(epoch)
         stride = steps.batching.batch // steps.batching.lanes
         rows = steps.taken(step)
@@ -196,7 +196,7 @@ class KnownDriver:
     ) -> list[HostBatch]:
         """The batches of these steps as they are delivered; of the last one that is padded, as `share` has it."""
         with self._bench.meters.busy("assemble") as stage:
-            batches = assemble(lanes, steps, self._bench.memory)
+            batches = assemble(lanes, steps, self._bench.memory.buffers)
             stage.rows = sum(batch.rows for batch in batches)
             if share is not None and share.slots is not None and share.valid is not None:
                 batches = [padded(batches[0], share.slots, share.valid)]

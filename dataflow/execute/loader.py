@@ -22,6 +22,7 @@ from dataflow.execute.agree import Gathers
 from dataflow.execute.assemble import HostBatch
 from dataflow.execute.course import Course, resume
 from dataflow.execute.dealt import DealtPlace
+from dataflow.execute.executor import Executor, ThreadExecutor
 from dataflow.execute.iteration import EpochIterator, check_process
 from dataflow.execute.metrics import Meters
 from dataflow.execute.position import Place, Position
@@ -61,6 +62,7 @@ class Loader(Generic[T]):
         self._node, self._seed, self._options, self._world = node, seed, options, world
         self._convert, self._make_gathers = convert, gathers
         self._gathers: Gathers | None = None
+        self._executor: Executor = ThreadExecutor()
         self._closed = False
         self._process = os.getpid()
         self._running: Running | None = None
@@ -234,7 +236,8 @@ class Loader(Generic[T]):
         if running is None or running.setup is not setup or running.at != (place.epoch, place.step):
             self._halt()
             until = self._course.until(place.epoch)
-            running = self._running = Running(setup, self._meters, place, until, self._gathers)
+            pools = self._executor.pools(setup)
+            running = self._running = Running(setup, self._meters, place, until, self._gathers, pools)
         if self._started_s is None:
             self._started_s = time.perf_counter()
             say_left_out(setup)
@@ -307,6 +310,7 @@ class Loader(Generic[T]):
             if self._gathers is not None:
                 ending.callback(self._gathers.shutdown)
             ending.callback(self._quarantine.close)
+            ending.callback(self._executor.close)
             ending.callback(self._halt)
             ending.callback(self._stop_iterator)
 

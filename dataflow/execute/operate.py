@@ -37,7 +37,6 @@ class RangeRun:
         due: when rows of the window are needed.
         start, stop: the rows that are wanted.
         chunk: ranges begin at multiples of it; None: all rows are one range.
-        most_rows: rows of a range at most; a chunk is always allowed.
         by_batch: no range has rows of two batches.
     """
 
@@ -48,13 +47,12 @@ class RangeRun:
         start: int,
         stop: int,
         chunk: int | None,
-        most_rows: int,
         *,
         by_batch: bool = False,
     ) -> None:
         self.work: Work | None = work  # None where nothing is left to be done
         self._due, self._at, self._stop = due, start, stop
-        self._chunk, self._most_rows, self._by_batch = chunk, most_rows, by_batch
+        self._chunk, self._by_batch = chunk, by_batch
         # Small at first, so that slow operators give the first batch soon.
         self._grown_rows = 4 * _FIRST_ROWS
         self.begun: deque[Future[Block]] = deque()
@@ -72,12 +70,12 @@ class RangeRun:
         return self._due.need(self._at)
 
     def cut(self, fitting_rows: int) -> tuple[int, int]:
-        """Take the next range off, of about `fitting_rows` rows at most."""
+        """Take the next range off, of about `fitting_rows` rows at most; a chunk is always allowed."""
         start = self._at
         if self._chunk is None:
             self._at = self._stop
         else:
-            rows = min(fitting_rows, self._grown_rows, self._most_rows)
+            rows = min(fitting_rows, self._grown_rows)
             edge = self._due.batch(start).stop if self._by_batch else self._stop
             self._at = min(self._stop, edge, start + max(1, rows // self._chunk) * self._chunk)
             self._grown_rows *= 2
@@ -105,10 +103,11 @@ class Operators:
     Args:
         ahead_bytes: how much of what came out, or will come out of what runs, may wait to be taken. What is waited
             for is begun in any case, a range a thread.
+        most_rows: rows of a range at most.
     """
 
-    def __init__(self, pools: Pools, ahead_bytes: int) -> None:
-        self._pools, self._ahead_bytes = pools, ahead_bytes
+    def __init__(self, pools: Pools, ahead_bytes: int, most_rows: int) -> None:
+        self._pools, self._ahead_bytes, self._most_rows = pools, ahead_bytes, most_rows
         self._tasks = _TASKS_A_THREAD * pools.threads
         self._ranges = _RANGES_A_THREAD * pools.threads
         self._lock = threading.Lock()
@@ -192,7 +191,7 @@ class Operators:
         if work is None:
             return []
         fitting = int(_RANGE_BYTES / self._row_bytes) if self._row_bytes else _FIRST_ROWS
-        start, stop = run.cut(fitting)
+        start, stop = run.cut(min(fitting, self._most_rows))
         made: Future[Block] = Future()
         run.begun.append(made)
         self._running += 1

@@ -112,7 +112,7 @@ class LaneOutputs:
     @property
     def _whole(self) -> bool:
         """Whether operators want all rows of a window at once."""
-        return self.feed.bench.program.chunk is None
+        return self.feed.bench.work.program.chunk is None
 
     @property
     def _over(self) -> bool:
@@ -149,7 +149,7 @@ class LaneOutputs:
         if not block.bad:
             return block
         first = min(block.bad, key=lambda bad: bad.origin)
-        self.error = self.feed.bench.ends_with(first)
+        self.error = self.feed.bench.last.ends_with(first)
         front = 0 if self._whole else int(np.searchsorted(block.origin, first.origin))
         return block.slice(0, front)
 

@@ -8,7 +8,7 @@ from itertools import count
 
 from dataflow.execute.budget import Pace
 from dataflow.execute.feed import LaneFeed
-from dataflow.execute.job import Bench
+from dataflow.execute.workbench import Bench
 
 __all__ = ["ReadAhead"]
 
@@ -56,7 +56,7 @@ class ReadAhead:
                 self._push(feed.epoch, feed)
         ahead = sum(feed.ahead for feed in self._feeds)
         # Rows that were read may be larger than those that were sampled: those to come are like them.
-        row_bytes = max(self._row_bytes, self._bench.room.row_bytes)
+        row_bytes = max(self._row_bytes, self._bench.memory.room.row_bytes)
         ahead_bytes = ahead * _ORDER_BYTES + (row_bytes + _ORDER_ROW_BYTES) * sum(
             feed.ahead_rows for feed in self._feeds
         )
@@ -64,9 +64,9 @@ class ReadAhead:
             epoch, _, _, feed = self._heap[0]
             rows = feed.next_rows
             # What is in use counts memory that batches still show; what is estimated, windows yet to be read.
-            in_use = self._bench.memory.leased_bytes + self._bench.arrow.bytes
+            in_use = self._bench.memory.buffers.leased_bytes + self._bench.memory.arrow.bytes
             estimated = (
-                self._row_bytes * sum(f.held_rows for f in self._feeds) + self._bench.room.beyond_bytes
+                self._row_bytes * sum(f.held_rows for f in self._feeds) + self._bench.memory.room.beyond_bytes
             )
             if rows and max(in_use, estimated) + rows * row_bytes > self._limit_bytes:
                 return

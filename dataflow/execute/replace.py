@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dataflow.errors import DataError, InternalError
-from dataflow.execute.job import Bench, WindowJob
+from dataflow.execute.job import WindowJob
 from dataflow.execute.sample import run_window
+from dataflow.execute.workbench import Bench
 from dataflow.graph.block import BadSample, Block, concat_blocks
 from dataflow.graph.draw import Turn
 from dataflow.ops.shuffle import output_order
@@ -44,12 +45,12 @@ class Replacer:
         if not block.bad:
             return marked
         window = job.window.resolve()
-        if self._bench.program.chunk is not None:
+        if self._bench.work.program.chunk is not None:
             return self._mended(marked, job, window)
         # What came of a window has been permuted: its rows are known by their ids alone.
-        known = ids(self._bench.stream, window).reshape(window.rows, -1)
+        known = ids(self._bench.work.stream, window).reshape(window.rows, -1)
         mended = self._mended(_with_origins(marked, known), job, window)
-        return _permuted(mended, self._bench.seed, job.turn)
+        return _permuted(mended, self._bench.work.seed, job.turn)
 
     def _mended(self, block: Block, job: WindowJob, window: Window) -> Block:
         """The block with other rows in the place of its bad ones, up to the first that must stay bad."""
@@ -71,12 +72,12 @@ class Replacer:
         return replace(whole.take(np.argsort(whole.origin, kind="stable")), bad=left)
 
     def _first_id(self, window: Window, row: int) -> int:
-        return int(ids(self._bench.stream, _single(window, row)).flat[0])
+        return int(ids(self._bench.work.stream, _single(window, row)).flat[0])
 
     def _replacement(self, bad_row: int, bad: BadSample, job: WindowJob, window: Window) -> Block | BadSample:
         """The outputs of the row that steps in; or the bad row again, with the error that ends the run."""
-        key = key_of(self._bench.seed, job.turn, "replace")
-        as_ids = ids(self._bench.stream, _single(window, bad_row)).ravel()
+        key = key_of(self._bench.work.seed, job.turn, "replace")
+        as_ids = ids(self._bench.work.stream, _single(window, bad_row)).ravel()
         tried = {bad_row}  # what a row gives once it gives again
         for candidate in range(CANDIDATES):
             word = int(draws(key, np.array([bad.id]), 1, candidate)[0, 0])
@@ -85,7 +86,7 @@ class Replacer:
                 continue
             tried.add(row)
             found = run_window(
-                self._bench.program, self._bench.stream, _single(window, row), self._bench.turned(job.turn),
+                self._bench.work.program, self._bench.work.stream, _single(window, row), self._bench.turned(job.turn),
                 as_ids=as_ids,
             )  # fmt: skip
             if found.rows and not found.bad:

@@ -75,6 +75,6 @@ class RowQueue:
         block, _ = found
         if block.bad:
             first = min(block.bad, key=lambda bad: bad.origin)
-            self._error = self.feed.bench.ends_with(first)
+            self._error = self.feed.bench.last.ends_with(first)
             return Segment(block, 0, int(np.searchsorted(block.origin, first.origin)))
         return Segment(block, 0, block.rows)

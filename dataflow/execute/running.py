@@ -23,28 +23,32 @@ from dataflow.execute.assemble import HostBatch
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.dealt import DealtDriver, DealtPlace
 from dataflow.execute.horizon import Horizon
-from dataflow.execute.job import Bench
 from dataflow.execute.known import KnownDriver
+from dataflow.execute.last_bad import LastBad
 from dataflow.execute.made import Made
+from dataflow.execute.memory import Memory
 from dataflow.execute.mended import Mended
 from dataflow.execute.metrics import Meters
 from dataflow.execute.one_by_one import OneByOne
 from dataflow.execute.operate import Operators
-from dataflow.execute.pools import ThreadPools
+from dataflow.execute.pools import Pools
 from dataflow.execute.position import Place
 from dataflow.execute.replace import Replacer
 from dataflow.execute.room import Room
 from dataflow.execute.row_names import place_finder
+from dataflow.execute.row_work import RowWork
 from dataflow.execute.setup import Setup
 from dataflow.execute.state import Deal
 from dataflow.execute.streams import OpenStreams
+from dataflow.execute.workbench import Bench
 from dataflow.graph.block import BadSample
 
 __all__ = ["Running", "Taken"]
 
 T = TypeVar("T")
 
-_RANGE_BYTES = 2 << 20
+# What operators get at a time.
+_RANGE_BYTES, _RANGE_ROWS = 2 << 20, 1024
 # A process may often have 1,024 in all.
 _OPEN_FILES = 32
 
@@ -71,27 +75,25 @@ class Running:
     Args:
         until: the epoch that another setup runs, so that this one stops in front of it; None for no end.
         gathers: what ranks exchange numbers over, None for a rank that runs all lanes.
+        pools: where its tasks are done; closed with it.
     """
 
     def __init__(
-        self, setup: Setup, meters: Meters, place: Place, until: int | None, gathers: Gathers | None
-    ) -> None:
+        self, setup: Setup, meters: Meters, place: Place, until: int | None, gathers: Gathers | None, pools: Pools
+    ) -> None:  # fmt: skip
         self.setup, self.at = setup, (place.epoch, place.step)
         self._process = os.getpid()
-        self._meters = meters
-        plan = setup.plan
-        remote = any(not source.index.store.is_local for source in plan.sources)
-        self._pools = ThreadPools(setup.options.threads, remote=remote)
+        self._meters, self._pools = meters, pools
         self._streams = OpenStreams(
             setup.budget.slice_bytes, limit=2 * setup.batching.lanes + 2, open_files=_OPEN_FILES
         )
         self._memory = BufferPool(setup.budget.pace.limit_bytes)
-        self._mended = Mended(plan.stream)
+        self._mended = Mended(setup.plan.stream)
         self._ranks: Ranks | None = None
         if setup.steps is None:
             state = {**setup.base_state, **(place.after or DealtPlace.start(setup.batching.lanes).state())}
             self._ranks = Alone() if gathers is None else Together(gathers, setup.world.size, state)
-        self._last: list[BadSample] = []
+        self._last = LastBad(place_finder(setup.plan.indexes))
         self._left_bad: tuple[BadSample, ...] = ()  # behind which no batch follows, because an error does
         self._made: Made | None = None
         self._batches: deque[HostBatch] = deque()
@@ -107,14 +109,17 @@ class Running:
             budget.pace.row_bytes,
             in_use=lambda: self._memory.leased_bytes + arrow.all_bytes,
         )  # fmt: skip
+        most_rows = max(1, min(_RANGE_ROWS, int(_RANGE_BYTES / max(plan.row_bytes, plan.delivered_bytes))))
         return Bench(
-            program=plan.program, stream=plan.stream, seed=plan.seed, pools=self._pools,
-            operators=Operators(self._pools, budget.output_bytes),
-            arrow=arrow, room=room, arranging=OneByOne(self._pools.compute),
-            memory=self._memory, streams=self._streams, meters=self._meters,
-            range_rows=max(1, min(1024, int(_RANGE_BYTES / max(plan.row_bytes, plan.delivered_bytes)))),
-            tolerant=options.errors.on_error != "raise", place=place_finder(plan.indexes), last=self._last,
-        )  # fmt: skip
+            work=RowWork(plan.program, plan.stream, plan.seed, tolerant=options.errors.on_error != "raise"),
+            pools=self._pools,
+            operators=Operators(self._pools, budget.output_bytes, most_rows),
+            arranging=OneByOne(self._pools.compute),
+            streams=self._streams,
+            memory=Memory(self._memory, arrow, room),
+            meters=self._meters,
+            last=self._last,
+        )
 
     def _driver(self, place: Place) -> Generator[Made, None, None]:
         setup, bench = self.setup, self._bench()
@@ -157,7 +162,7 @@ class Running:
 
     def bad_behind(self, error: BaseException) -> list[BadSample]:
         """The bad rows that no batch reports, because the run has ended: with the error of one, or without a batch."""
-        return [*self._left_bad, *[bad for bad in self._last if bad.error is error][:1]]
+        return [*self._left_bad, *self._last.ended_by(error)]
 
     def check_caller(self) -> None:
         """Refuse a caller that this itself has called: it would wait for itself.
@@ -205,7 +210,6 @@ class Running:
             self._ranks.close()
         self._pools.close()
         self._ahead.join()
-        # Their errors know the frames that they went through, and those this.
         self._last.clear()
 
 

@@ -61,6 +61,7 @@ class OpenStreams:
     """
 
     def __init__(self, slice_bytes: int, limit: int, open_files: int = 0) -> None:
+        self.chain = Chain()
         self._slice_bytes, self._limit = slice_bytes, limit
         self._paused: OrderedDict[_Place, _Paused] = OrderedDict()
         self._sources: dict[int, Opened] = {}

@@ -70,7 +70,7 @@ class _Watched:
 
 def work_inline(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the loaders that are iterated from now on do all work on the thread that works ahead."""
-    monkeypatch.setattr("dataflow.execute.running.ThreadPools", InlinePools)
+    monkeypatch.setattr("dataflow.execute.executor.ThreadPools", InlinePools)
     monkeypatch.setattr("dataflow.execute.ahead.SimpleQueue", _Watched)
 
 

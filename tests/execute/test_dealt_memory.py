@@ -16,14 +16,17 @@ from dataflow.execute.arrow_use import ArrowUse
 from dataflow.execute.assemble import assemble
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.dealt import DealtDriver, DealtPlace
-from dataflow.execute.job import Bench
+from dataflow.execute.last_bad import LastBad
+from dataflow.execute.memory import Memory
 from dataflow.execute.metrics import Meters
 from dataflow.execute.one_by_one import OneByOne
 from dataflow.execute.operate import Operators
-from dataflow.execute.pools import ThreadPools
 from dataflow.execute.row_names import place_finder
+from dataflow.execute.row_work import RowWork
 from dataflow.execute.setup import make_setup
 from dataflow.execute.streams import OpenStreams
+from dataflow.execute.thread_pools import ThreadPools
+from dataflow.execute.workbench import Bench
 from dataflow.options import LoaderOptions, World
 
 
@@ -34,9 +37,10 @@ def test_a_batch_that_was_taken_is_not_held_while_the_next_one_is_made(
     setup = make_setup(pipe.node, 0, LoaderOptions(memory_limit=10**9, threads=1), World())
     plan, pools = setup.plan, ThreadPools(1, remote=False)
     bench = Bench(
-        program=plan.program, stream=plan.stream, seed=0, pools=pools, operators=Operators(pools, 1 << 20),
-        memory=BufferPool(1 << 20), streams=OpenStreams(1 << 20, limit=4), meters=Meters(), range_rows=8,
-        tolerant=False, arrow=ArrowUse(0), arranging=OneByOne(pools.compute), place=place_finder(plan.indexes),
+        work=RowWork(plan.program, plan.stream, seed=0, tolerant=False), pools=pools,
+        operators=Operators(pools, 1 << 20, most_rows=8), arranging=OneByOne(pools.compute),
+        streams=OpenStreams(1 << 20, limit=4), memory=Memory(BufferPool(1 << 20), ArrowUse(0)), meters=Meters(),
+        last=LastBad(place_finder(plan.indexes)),
     )  # fmt: skip
     taken: list[weakref.ref[Any]] = []
     held: list[int] = []

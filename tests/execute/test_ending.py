@@ -26,13 +26,18 @@ from dataflow.execute.arrow_use import ArrowUse
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.compile import compile_plan
 from dataflow.execute.due import Due
-from dataflow.execute.job import Bench, WindowJob
+from dataflow.execute.job import WindowJob
+from dataflow.execute.last_bad import LastBad
 from dataflow.execute.loader import Loader
+from dataflow.execute.memory import Memory
 from dataflow.execute.metrics import Meters
 from dataflow.execute.one_by_one import OneByOne
 from dataflow.execute.operate import Operators
 from dataflow.execute.row_names import place_finder
+from dataflow.execute.row_work import RowWork
 from dataflow.execute.streams import OpenStreams
+from dataflow.execute.thread_pools import ThreadPools
+from dataflow.execute.workbench import Bench
 from dataflow.order.epoch import EpochOrder
 
 P = ParamSpec("P")
@@ -370,9 +375,10 @@ def _two_linked_windows(pools: _HeldPools) -> list[WindowJob]:
     """Windows of 8 rows of one fragment: the reader of the second goes on where that of the first ends."""
     plan = compile_plan(fragments((16,), cheap=False).shuffle(8).node, 0)
     bench = Bench(
-        program=plan.program, stream=plan.stream, seed=0, pools=pools, operators=Operators(pools, 1 << 20),
-        memory=BufferPool(1 << 20), streams=OpenStreams(1 << 20, limit=4), meters=Meters(), range_rows=8,
-        tolerant=False, arrow=ArrowUse(0), arranging=OneByOne(pools.compute), place=place_finder(plan.indexes),
+        work=RowWork(plan.program, plan.stream, seed=0, tolerant=False), pools=pools,
+        operators=Operators(pools, 1 << 20, most_rows=8), arranging=OneByOne(pools.compute),
+        streams=OpenStreams(1 << 20, limit=4), memory=Memory(BufferPool(1 << 20), ArrowUse(0)), meters=Meters(),
+        last=LastBad(place_finder(plan.indexes)),
     )  # fmt: skip
     order = EpochOrder(plan.stream, seed=0, lanes=1, turn=0, chunk_rows=8)
     jobs = [WindowJob(bench, window, 0, None, 0, Due(0, 0, 1)) for window in order.windows(0)]
@@ -448,6 +454,7 @@ def test_closing_waits_for_one_call_of_a_function_and_not_for_a_range_of_rows(re
     assert running is not None
     closing = threading.Thread(target=loader.close)
     closing.start()
+    assert isinstance(running._pools, ThreadPools)
     assert running._pools._stop.wait(60)
     made = len(calls)
     gate.set()

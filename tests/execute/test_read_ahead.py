@@ -48,11 +48,12 @@ class Feed:
 def ahead_of(
     limit_rows: int, ahead_rows: int, *, leased_bytes: int = 0, room: Room | None = None
 ) -> ReadAhead:
-    bench: Any = SimpleNamespace(
-        memory=SimpleNamespace(leased_bytes=leased_bytes),
+    memory = SimpleNamespace(
+        buffers=SimpleNamespace(leased_bytes=leased_bytes),
         arrow=SimpleNamespace(bytes=0),
         room=room or Room(row_bytes=ROW_BYTES),
     )
+    bench: Any = SimpleNamespace(memory=memory)
     pace = Pace(1, 0, ROW_BYTES, limit_rows * ROW_BYTES, ahead_rows * ROW_BYTES)
     return ReadAhead(bench, pace)
 

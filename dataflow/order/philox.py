@@ -57,7 +57,7 @@ class Rounds:
         self._scratch = np.empty((6, max(1, min(size, BLOCK))), np.uint64)
 
     def words(
-        self, key: Key, low: UInt64s, high: UInt64s, sub: UInt64s | int = 0, quad: int = 0
+        self, key: Key, low: UInt64s, high: UInt64s, sub: UInt64s | int = 0, quad: UInt64s | int = 0
     ) -> tuple[UInt64s, UInt64s, UInt64s, UInt64s]:
         """The four words (each below 2**32) at counters (low, high, sub, quad), all 32-bit values."""
         c0, c1, c2, c3, a, b = self._scratch[:, : len(low)]
@@ -129,21 +129,25 @@ def _round(
 
 
 def draws(key: Key, ids: Int64s, count: int, sub: Int64s | int = 0) -> UInt32s:
-    """`count` random words of every sample id: uint32 of shape (len(ids), count).
+    """`count` random words (at most 4 * `BLOCK`) of every sample id: uint32 of shape (len(ids), count).
 
     Draw d of an id is word d mod 4 at counter (id low, id high, sub, d div 4). `sub` is a sub-number or the
     number of a candidate, one for all ids or one for each.
     """
     out = np.empty((len(ids), count), np.uint32)
-    rounds = Rounds(len(ids))
+    if not count:
+        return out
+    # All quads of many ids at once: a call of NumPy takes longer than the few numbers that one quad of a range has.
+    quads = -(-count // 4)
+    few = BLOCK // quads
+    rounds = Rounds(min(few, len(ids)) * quads)
     numbers = np.ascontiguousarray(ids, np.int64).view(np.uint64)
     subs = sub if isinstance(sub, int) else np.ascontiguousarray(sub, np.int64).view(np.uint64)
-    for start in range(0, len(ids), BLOCK):
-        block = slice(start, start + BLOCK)
-        low, high = numbers[block] & _LOW, numbers[block] >> _HALF
-        part = subs if isinstance(subs, int) else subs[block]
-        for quad in range(-(-count // 4)):
-            four = rounds.words(key, low, high, part, quad)
-            for word, values in enumerate(four[: count - 4 * quad]):
-                out[block, 4 * quad + word] = values
+    for start in range(0, len(ids), few):
+        block = slice(start, start + few)
+        each = np.repeat(numbers[block], quads)
+        part = subs if isinstance(subs, int) else np.repeat(subs[block], quads)
+        quad = np.tile(np.arange(quads, dtype=np.uint64), len(numbers[block]))
+        four = rounds.words(key, each & _LOW, each >> _HALF, part, quad)
+        out[block] = np.stack(four, axis=-1).reshape(-1, 4 * quads)[:, :count]
     return out

@@ -28,7 +28,10 @@ def write_numbers(pixels: Pixels, dtype: Dtype, *, scale: bool, layout: Layout, 
 
     `scale`: those of floats are from 0 to 1, and those of uint8 the upper half of 16 bits.
     """
-    _write(pixels, _numbers(pixels.dtype.name, pixels.shape[2], dtype, scale), layout, out)
+    if dtype == pixels.dtype.name:
+        _spread(pixels, out if layout == "NCHW" else channels_behind(out, layout), layout)
+    else:
+        _write(pixels, _numbers(pixels.dtype.name, pixels.shape[2], dtype, scale), layout, out)
 
 
 def write_normalized(
@@ -73,11 +76,22 @@ def _as_dtype(values: npt.NDArray[np.float32], dtype: Dtype) -> Values:
 def _write(pixels: Pixels, tables: Values, layout: Layout, out: Values) -> None:
     numbers = out.view(tables.dtype)
     if layout == "NCHW":
-        for plane, table, place in zip(cv2.split(pixels), tables, numbers, strict=True):
-            _look_up(np.asarray(plane), table, place)
+        planes = np.empty(numbers.shape, pixels.dtype)
+        _spread(pixels, planes, layout)
+        for plane, table, place in zip(planes, tables, numbers, strict=True):
+            _look_up(plane, table, place)
     else:
         last = numbers.transpose(1, 2, 0) if layout == "channels_last" else numbers
         _look_up(pixels, np.ascontiguousarray(tables.T)[None], last)
+
+
+def _spread(pixels: Pixels, out: Values, layout: Layout) -> None:
+    """Copy pixels to an image of `layout` and of their dtype, with the channels last for all but NCHW."""
+    if layout == "NCHW":
+        # Into memory that is there: a split that makes arrays of its own takes three times as long.
+        cv2.split(pixels, list(out))
+    else:
+        np.copyto(out, pixels)
 
 
 def _look_up(pixels: Pixels, table: Values, out: Values) -> None:

@@ -14,7 +14,10 @@ deal.py           rows dealt round-robin from lanes of any length
 batches.py        which rows of which lane a rank takes at a step
 reads.py          how many lanes each rank reads
 reach.py          which lanes a rank reads from where these have no known length
-mixture.py        the schedule of a mixture, exact within one sample
-mixture_lanes.py  how many rows each lane of a mixture has
+chairman.py       the rule by which sources take turns in a mixture, exact within one sample
+mixture.py        the weights of a mixture, and their changes
+shares.py         the weights as they are asked for: fixed, by size, or by sample number
+sigma.py          the schedule of a mixture: the source at every index
+mixture_lanes.py  which rows of which source each lane of a mixture has, and how many
 quality.py        how good a shuffle is, as a number
 """

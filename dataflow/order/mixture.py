@@ -1,7 +1,6 @@
-"""The schedule of a mixture: which source each row takes, every prefix within one row of the shares.
+"""The schedule of a mixture: which shares hold from which row on, and what each source is owed there.
 
-Rule: R. Tijdeman, "The chairman assignment problem", Discrete Mathematics 32 (1980): among the sources that
-are owed at least 1/(2S-2) of a row, the one whose next row falls due first.
+It is one sequence of sources for all lanes; `chairman.py` is its rule, and `sigma.py` works it out.
 """
 
 from __future__ import annotations
@@ -15,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dataflow.errors import PlanError
+from dataflow.order.chairman import Chairman
 
 __all__ = ["Change", "Counts", "Schedule", "whole_weights"]
 
 Int64s = npt.NDArray[np.int64]
 Counts = tuple[int, ...]
+Weights = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -28,25 +29,56 @@ class Change:
 
     counts: Counts
     debt: tuple[Fraction, ...]
-    weights: tuple[int, ...]
+    weights: Weights
+
+    @classmethod
+    def carrying(cls, counts: Sequence[int], owed: Sequence[Fraction], weights: Sequence[int]) -> Change:
+        """Other weights, what was owed carried over; what is owed a source that has none now goes to the others."""
+        whole = sum(weights)
+        left = sum(debt for debt, weight in zip(owed, weights, strict=True) if not weight)
+        debts = [
+            debt + Fraction(left * weight, whole) if weight else Fraction(0)
+            for debt, weight in zip(owed, weights, strict=True)
+        ]
+        return cls(tuple(counts), tuple(debts), tuple(weights))
 
     @property
     def index(self) -> int:
         """The index of the first row under it."""
         return sum(self.counts)
 
+    def owed(self, counts: Sequence[int]) -> tuple[Fraction, ...]:
+        """What each source is owed behind `counts`, which are at or behind this change; the sum is 0."""
+        rows, whole = sum(counts) - self.index, sum(self.weights)
+        return tuple(
+            debt + Fraction(weight * rows, whole) - (now - then)
+            for debt, weight, now, then in zip(self.debt, self.weights, counts, self.counts, strict=True)
+        )
+
+    def with_sources(self, places: Sequence[int], sources: int) -> Change:
+        """The same change where its source s is number `places[s]` of so many sources."""
+        counts, debt, weights = [0] * sources, [Fraction(0)] * sources, [0] * sources
+        for place, values in zip(places, zip(self.counts, self.debt, self.weights, strict=True), strict=True):
+            counts[place], debt[place], weights[place] = values
+        return Change(tuple(counts), tuple(debt), tuple(weights))
+
 
 @dataclass(frozen=True)
 class Schedule:
-    """The changes of weights of one epoch, by rising index; the first is at index 0 with nothing owed."""
+    """The changes of weights of one epoch, by rising index; the first is at index 0 with nothing owed.
+
+    `planned` are further ones, as (index, weights), whose counts follow from those in front of them.
+    """
 
     changes: tuple[Change, ...]
+    planned: tuple[tuple[int, Weights], ...] = ()
 
     @classmethod
-    def fresh(cls, weights: Sequence[int]) -> Schedule:
-        """One set of whole weights from the first row on."""
+    def fresh(cls, weights: Sequence[int], planned: Sequence[tuple[int, Weights]] = ()) -> Schedule:
+        """Weights from the first row on, and others from later ones on."""
         sources = len(weights)
-        return cls((Change((0,) * sources, (Fraction(0),) * sources, tuple(weights)),))
+        first = Change((0,) * sources, (Fraction(0),) * sources, tuple(weights))
+        return cls((first,), tuple(planned))
 
     @property
     def zero(self) -> Counts:
@@ -55,24 +87,17 @@ class Schedule:
 
     def owed(self, counts: Counts) -> tuple[Fraction, ...]:
         """What each source is owed behind `counts`: its due share minus its rows; the sum is 0."""
-        change = self._at(sum(counts))
-        rows, whole = sum(counts) - change.index, sum(change.weights)
-        return tuple(
-            debt + Fraction(weight * rows, whole) - (now - then)
-            for debt, weight, now, then in zip(
-                change.debt, change.weights, counts, change.counts, strict=True
-            )
-        )
+        return self._at(sum(counts)).owed(counts)
 
     def run(self, counts: Counts, rows: int) -> tuple[Int64s, Counts]:
-        """The sources (int64, (rows,)) of the next `rows` rows, and the counts behind them."""
+        """The sources (int64, (rows,)) of the next `rows` rows, and the counts behind them; planned changes apart."""
         sources, now, left = [], list(counts), rows
         while left:
             index = sum(now)
             change = self._at(index)
             behind = min((c.index for c in self.changes if c.index > index), default=index + left)
             step = min(left, behind - index)
-            sources.append(_chosen(change.weights, self.owed(tuple(now)), step))
+            sources.append(Chairman(change.weights, change.owed(now)).take(step))
             for source, count in enumerate(np.bincount(sources[-1], minlength=len(now)).tolist()):
                 now[source] += count
             left -= step
@@ -88,10 +113,10 @@ class Schedule:
         What the sources are owed there is carried over, so that shares stay within one row over any number of
         changes.
         """
-        if tuple(weights) == self.changes[-1].weights:
+        if tuple(weights) == self._at(sum(furthest) + 1).weights:
             return self
         counts = self.behind(furthest, 1)
-        return Schedule((*self.changes, Change(counts, self.owed(counts), tuple(weights))))
+        return Schedule((*self.changes, Change.carrying(counts, self.owed(counts), weights)))
 
     def since(self, counts: Counts) -> Schedule:
         """Without the changes that all lanes have passed; `counts` are those of the last lane.
@@ -100,46 +125,26 @@ class Schedule:
         """
         first, *rest = self.changes
         passed = sum(change.index <= sum(counts) for change in rest)
-        return Schedule((first, *rest[max(0, passed - 1) :]))
+        return Schedule((first, *rest[max(0, passed - 1) :]), self.planned)
+
+    def begun_at(self, counts: Counts) -> Schedule:
+        """The same schedule, which need not be run from its start to be known from `counts` on."""
+        at = self._at(sum(counts))
+        if at.index == sum(counts):
+            return self
+        here = Change(counts, at.owed(counts), at.weights)
+        known = sorted((*self.changes, here), key=lambda change: change.index)
+        return Schedule(tuple(known), self.planned)
 
     def _at(self, index: int) -> Change:
         return next(change for change in reversed(self.changes) if change.index <= index)
 
 
-def _chosen(weights: Sequence[int], owed: Sequence[Fraction], rows: int) -> Int64s:
-    """The sources of `rows` rows, from what is owed in front of them."""
-    sources, whole = len(weights), sum(weights)
-    least = Fraction(1, max(1, 2 * sources - 2))
-    # Everything over one denominator, so that the loop is whole-number arithmetic: exact, and no reduction of
-    # fractions at every row.
-    unit = math.lcm(whole, least.denominator, *(debt.denominator for debt in owed))
-    due = [int(debt * unit) for debt in owed]
-    share = [weight * (unit // whole) for weight in weights]
-    floor = int(least * unit)
-    # (1 - least - due) / weight is compared by cross-multiplication: over the product of all weights.
-    product = math.prod(weights)
-    scale = [product // weight for weight in weights]
-    room = unit - floor
-    out = np.empty(rows, np.int64)
-    each = range(sources)
-    for row in range(rows):
-        best, chosen = 0, -1
-        for source in each:
-            due[source] += share[source]
-            if due[source] >= floor:
-                wait = (room - due[source]) * scale[source]
-                if chosen < 0 or wait < best:
-                    best, chosen = wait, source
-        due[chosen] -= unit
-        out[row] = chosen
-    return out
-
-
-def whole_weights(weights: Sequence[float | int | Fraction | str]) -> tuple[int, ...]:
+def whole_weights(weights: Sequence[float | int | Fraction | str]) -> Weights:
     """The least whole numbers in the ratio of `weights`, taken as written: 0.7 is 7/10.
 
     Raises:
-        PlanError: a weight is not a finite number above 0.
+        PlanError: a weight is not a finite number from 0 up, or none is above 0.
     """
     exact = []
     for weight in weights:
@@ -147,8 +152,10 @@ def whole_weights(weights: Sequence[float | int | Fraction | str]) -> tuple[int,
             exact.append(Fraction(repr(weight)) if isinstance(weight, float) else Fraction(weight))
         except (ValueError, OverflowError, ZeroDivisionError, TypeError):
             raise PlanError(f"the weight {weight!r} is not a number.", hint="use numbers above 0") from None
-        if exact[-1] <= 0:
-            raise PlanError(f"the weight {weight!r} is not above 0.", hint="leave the source out of the mix")
+        if exact[-1] < 0:
+            raise PlanError(f"the weight {weight!r} is below 0.", hint="use numbers above 0")
+    if not any(exact):
+        raise PlanError(f"the weights {list(weights)} are all 0.", hint="use numbers above 0")
     unit = math.lcm(*(weight.denominator for weight in exact))
     whole = [int(weight * unit) for weight in exact]
     common = math.gcd(*whole)

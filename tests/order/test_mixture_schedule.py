@@ -1,4 +1,4 @@
-"""The schedule of a mixture: shares within one row, changes without loss, lane lengths by counting."""
+"""The schedule of a mixture: shares within one row, and changes without loss."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataflow.errors import PlanError
-from dataflow.order.mixture import Schedule, whole_weights
-from dataflow.order.mixture_lanes import Occurrences, Until, mixture_lengths
+from dataflow.order.mixture import Change, Schedule, whole_weights
 
 WEIGHTS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
 
@@ -100,40 +99,6 @@ def test_changes_that_all_lanes_have_passed_are_not_needed(schedule: Schedule, i
     assert len(short.changes) <= 1 + sum(c.index > index for c in schedule.changes[1:]) + 1
 
 
-@given(changed())
-def test_the_rows_of_each_source_are_found_without_running(schedule: Schedule) -> None:
-    order = rows_of(schedule, 400)
-    where = Occurrences(schedule)
-    for source in range(len(schedule.zero)):
-        expected = [index for index, s in enumerate(order) if s == source]
-        assert [where.nth(source, number) for number in range(len(expected))] == expected
-
-
-@given(
-    st.lists(st.integers(1, 9), min_size=1, max_size=5),
-    st.integers(1, 6),
-    st.sampled_from(["first", "all"]),
-    st.data(),
-)
-def test_lanes_end_where_their_sources_do(
-    weights: list[int], lanes: int, until: Until, data: st.DataObject
-) -> None:
-    sizes = data.draw(st.lists(st.integers(1, 40), min_size=len(weights), max_size=len(weights)))
-    schedule = Schedule.fresh(weights)
-    order = rows_of(schedule, lanes + 45 * sum(weights))
-    lengths = []
-    for lane in range(lanes):
-        left = [sum(g % lanes == lane for g in range(size)) for size in sizes]
-        rows = 0
-        for source in order[lane:]:
-            if left[source] <= 0 if until == "first" else max(left) <= 0:
-                break
-            left[source] -= 1
-            rows += 1
-        lengths.append(rows)
-    assert mixture_lengths(schedule, sizes, lanes, until) == tuple(lengths)
-
-
 def test_a_schedule_stays_what_it_was() -> None:
     assert rows_of(Schedule.fresh([7, 3]), 10) == [0, 1, 0, 0, 0, 1, 0, 0, 1, 0]
     assert rows_of(Schedule.fresh([5, 3, 2]), 10) == [0, 1, 0, 2, 0, 1, 0, 2, 1, 0]
@@ -147,6 +112,7 @@ def test_a_schedule_stays_what_it_was() -> None:
         ([1e-3, 1], (1, 1000)),
         ([2, 4], (1, 2)),
         (["1/3", Fraction(1, 6)], (2, 1)),
+        ([0, 3, 1.5], (0, 2, 1)),
     ],
 )
 def test_weights_are_taken_as_they_are_written(
@@ -155,7 +121,28 @@ def test_weights_are_taken_as_they_are_written(
     assert whole_weights(weights) == whole
 
 
-@pytest.mark.parametrize("weight", [0, -1, 0.0, float("nan"), float("inf"), "much", "1/0"])
+@pytest.mark.parametrize("weight", [-1, -0.5, float("nan"), float("inf"), "much", "1/0"])
 def test_a_weight_that_is_none_is_an_error(weight: float | str) -> None:
-    with pytest.raises(PlanError, match=r"hint: (use numbers above 0|leave the source out)"):
+    with pytest.raises(PlanError, match="hint: use numbers above 0"):
         whole_weights([1, weight])
+
+
+def test_weights_that_are_all_0_are_an_error() -> None:
+    with pytest.raises(PlanError, match=r"the weights \[0, 0.0\] are all 0.*\n  hint: use numbers above 0"):
+        whole_weights([0, 0.0])
+
+
+@given(changed(), st.integers(0, 40), st.data())
+def test_a_source_whose_weight_becomes_0_is_not_taken_again_and_the_others_keep_their_shares(
+    schedule: Schedule, index: int, data: st.DataObject
+) -> None:
+    counts = schedule.behind(schedule.zero, index)
+    sources = len(counts)
+    weights = data.draw(st.lists(st.integers(0, 9), min_size=sources, max_size=sources).filter(any))
+    change = Change.carrying(counts, schedule.owed(counts), weights)
+    assert sum(change.debt) == 0
+    after = Schedule((*(c for c in schedule.changes if c.index < change.index), change))
+    taken = after.run(counts, 60)[0].tolist()
+    for source, weight in enumerate(weights):
+        rows = taken.count(source)
+        assert abs(rows - Fraction(60 * weight, sum(weights))) < 1 + sources if weight else rows == 0

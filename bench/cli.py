@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from bench.cases import case_names, find_case
 from bench.judge import judge
 from bench.machine import machine_record
-from bench.report import as_json, machine_line, table_rows
+from bench.report import as_json, lines_of_left_out, machine_line, table_rows
 from bench.run import CaseFailed, Runs, run_case
 from dataflow.errors import PlanError
 
@@ -106,7 +106,10 @@ def _print_case(runs: Runs) -> None:
             style = {"MISSED": "red", "met": "green"}.get(met)
             table.add_row(what, median, extent, bar, f"[{style}]{met}[/]" if style else met)
         Console().print(table)
-        return
-    for what, median, extent, bar, met in rows:
-        print(f"  {what:<46}{median:>18}  {extent:>22}  {bar:>8}  {met}".rstrip())
-    print()
+    else:
+        for what, median, extent, bar, met in rows:
+            print(f"  {what:<46}{median:>18}  {extent:>22}  {bar:>8}  {met}".rstrip())
+    for line in lines_of_left_out(runs):
+        print(f"  {line}")
+    if not sys.stdout.isatty():
+        print()

@@ -36,9 +36,14 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def judge(runs: Runs) -> list[Judged]:
-    """Every bar of a case, each compared within the same repeat; a side that ran less often pairs its last run."""
+    """Every bar of a case, each compared within the same repeat; a side that ran less often pairs its last run.
+
+    Those about a side that was left out are left out.
+    """
     judged = []
     for bar in runs.case.bars:
+        if not {bar.side, bar.against or bar.side} <= runs.figures.keys():
+            continue
         value = spread(_values(bar, runs))
         judged.append(Judged(bar, value, bar.met(value.median)))
     return judged

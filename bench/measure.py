@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 from collections.abc import Callable, Iterable, Mapping, Sized
@@ -9,6 +10,7 @@ from functools import partial
 from itertools import islice
 
 from bench.case import Figures
+from bench.process_tree import living_cpu_s
 
 __all__ = ["DATALOADER_IMPORTS", "ENGINE_IMPORTS", "cpu_s", "iterate", "timed", "timed_when_warm"]
 
@@ -62,8 +64,6 @@ def iterate(
 
 
 def cpu_s() -> float:
-    """Processor seconds that this process and its children that have ended have used."""
-    return sum(
-        usage.ru_utime + usage.ru_stime
-        for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    )
+    """Processor seconds that this process has used, and those below it that are alive or have ended."""
+    own, ended = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in (own, ended)) + living_cpu_s(os.getpid())

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-__all__ = ["PeakMemory", "process_tree", "tree_pss_bytes"]
+from bench.process_tree import process_tree
+
+__all__ = ["PeakMemory", "tree_pss_bytes"]
 
 _PROC = Path("/proc")
 
@@ -16,28 +18,6 @@ def tree_pss_bytes(*roots: int) -> int:
     Source: /proc/PID/smaps_rollup, see `man 5 proc`.
     """
     return sum(map(_pss_bytes, process_tree(*roots)))
-
-
-def process_tree(*roots: int) -> list[int]:
-    """The processes `roots` and their living descendants."""
-    children: dict[int, list[int]] = {}
-    for entry in _PROC.iterdir():
-        if entry.name.isdigit() and (parent := _parent(entry)) is not None:
-            children.setdefault(parent, []).append(int(entry.name))
-    found, waiting = [], list(roots)
-    while waiting:
-        process = waiting.pop()
-        found.append(process)
-        waiting += children.get(process, [])
-    return found
-
-
-def _parent(entry: Path) -> int | None:
-    try:
-        # The name of the program stands in brackets and may itself hold brackets and spaces.
-        return int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-    except (OSError, IndexError, ValueError):
-        return None
 
 
 def _pss_bytes(process: int) -> int:

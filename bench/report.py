@@ -10,7 +10,7 @@ from bench.judge import Judged, Spread, judge
 from bench.run import Runs
 from connectors.contract import Json
 
-__all__ = ["as_json", "machine_line", "number", "table_rows"]
+__all__ = ["as_json", "lines_of_left_out", "machine_line", "number", "table_rows"]
 
 
 def as_json(
@@ -23,6 +23,7 @@ def as_json(
             "summary": run.case.summary,
             "bars": [_bar_json(judged) for judged in judge(run)],
             "figures": {side: [dict(one) for one in figures] for side, figures in run.figures.items()},
+            "left_out": {side: need.module for side, need in run.left_out.items()},
         }
     return {"machine": dict(machine), "quick": quick, "repeats": repeats, "cases": cases}
 
@@ -40,6 +41,14 @@ def table_rows(runs: Runs) -> list[tuple[str, str, str, str, str]]:
         met = {True: "met", False: "MISSED", None: ""}[judged.met]
         rows.append((bar.label, _shown(value.median, bar), _range(value, bar), _wanted(bar), met))
     return rows
+
+
+def lines_of_left_out(runs: Runs) -> list[str]:
+    """A line for each side that did not run: why, and what would change that."""
+    return [
+        f"{side} left out: {need.module} is not installed (pip install 'dataflow-engine[{need.extra}]')"
+        for side, need in runs.left_out.items()
+    ]
 
 
 def machine_line(machine: Mapping[str, Json], *, repeats: int, quick: bool) -> str:

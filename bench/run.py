@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.case import Case, Figures, Side
+from bench.case import Case, Figures, Need, Side
 from bench.data import data_folder
 from bench.memory import PeakMemory
 from dataflow.errors import DataflowError
@@ -34,29 +34,39 @@ class CaseFailed(DataflowError):
 
 @dataclass(frozen=True)
 class Runs:
-    """The figures of every repeat of every side of a case; repeat i of one side ran beside repeat i of the others."""
+    """The figures of every repeat of every side of a case; repeat i of one side ran beside repeat i of the others.
+
+    `left_out` are the sides that did not run, and what each of them lacks.
+    """
 
     case: Case
     figures: Mapping[str, list[Figures]] = field(default_factory=dict)
+    left_out: Mapping[str, Need] = field(default_factory=dict)
 
 
 def run_case(case: Case, *, repeats: int, quick: bool, say: Said) -> Runs:
     """Make the data of a case, then run its sides `repeats` times in turn. `say` is told what happens.
 
+    A side that lacks what it needs is left out.
+
     Raises:
         CaseFailed: a side failed; has the end of what it wrote.
     """
+    left_out = {side.name: need for side in case.sides if (need := case.lacking(side)) is not None}
+    sides = [side for side in case.sides if side.name not in left_out]
+    figures: dict[str, list[Figures]] = {side.name: [] for side in sides}
+    if case.sides and not sides:
+        return Runs(case, figures, left_out)
     say(f"{case.name}: data")
     scale = "quick" if quick else "full"
     made, _ = _run_worker(["prepare", case.name, scale], memory=False)
-    figures: dict[str, list[Figures]] = {side.name: [] for side in case.sides}
     for number in range(repeats):
-        for side in case.sides:
+        for side in sides:
             if side.repeats is not None and number >= side.repeats:
                 continue
             say(f"{case.name}: {side.name} {number + 1}/{repeats}")
             figures[side.name].append(_run_side(case, side, made["folder"], scale))
-    return Runs(case, figures)
+    return Runs(case, figures, left_out)
 
 
 def _run_side(case: Case, side: Side, folder: str, scale: str) -> Figures:

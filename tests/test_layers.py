@@ -53,6 +53,7 @@ ON_DEMAND = (
     "pydantic",
     "rich",
     "s3fs",
+    "simplejpeg",
     "sklearn",
     "torch",
     "typer",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ import dataflow as flow
 from bench.case import Figures
 from bench.data import data_set
 from bench.measure import timed
+from bench.shards import write_shard
 from bench.side_by_side import Engine, Peer, side_by_side
 
 __all__ = ["CASE"]
@@ -27,18 +28,14 @@ def _prepare(quick: bool) -> Path:
     def make(folder: Path) -> None:
         rng = np.random.default_rng(0)
         for shard in range(_SHARDS):
-            with tarfile.open(folder / f"shard-{shard}.tar", "w") as archive:
-                for number in range(samples // _SHARDS):
-                    _add(archive, f"{shard}-{number:06}.bin", rng.bytes(_PAYLOAD_BYTES))
-                    _add(archive, f"{shard}-{number:06}.cls", str(number % 10).encode())
+            write_shard(folder / f"shard-{shard}.tar", _samples(shard, samples // _SHARDS, rng))
 
     return data_set("shards", make, samples=samples, version=1)
 
 
-def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
-    member = tarfile.TarInfo(name)
-    member.size = len(data)
-    archive.addfile(member, io.BytesIO(data))
+def _samples(shard: int, count: int, rng: np.random.Generator) -> Iterator[tuple[str, dict[str, bytes]]]:
+    for number in range(count):
+        yield f"{shard}-{number:06}", {"bin": rng.bytes(_PAYLOAD_BYTES), "cls": str(number % 10).encode()}
 
 
 def _pipe(folder: Path) -> flow.Pipeline:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Literal
 
 from bench.demo.figures import figures_of
-from bench.demo.images import check_extra, make_images
+from bench.demo.images import make_images
 from bench.demo.job import RankJob
 from bench.demo.processes import Heard, run_processes
 from bench.demo.proof import prove
 from bench.demo.report import Outcome, print_outcome, say
 from bench.demo.size import Size
 from bench.demo.text import make_text
+from bench.photographs import check_extra
 from dataflow.errors import PlanError
 from dataflow.execute.thread_pools import available_cores
 

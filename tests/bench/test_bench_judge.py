@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.case import Bar, Case, Figures, Side
+from bench.case import Bar, Case, Figures, Need, Side
 from bench.judge import judge, spread
 from bench.run import Runs
 
@@ -64,3 +65,14 @@ def test_a_bar_is_met_at_its_bounds_and_between_them(
     bar = Bar(label="", figure="rate", side="mine", at_least=at_least, at_most=at_most)
     (judged,) = judge(runs(bar, mine=[value, value, value]))
     assert judged.met is met
+
+
+def test_bars_about_a_side_that_was_left_out_are_left_out() -> None:
+    bars = [
+        Bar(label="mine", figure="rate", side="mine"),
+        Bar(label="theirs", figure="rate", side="theirs"),
+        Bar(label="ratio", figure="rate", side="mine", against="theirs", how="ratio", at_least=1),
+    ]
+    ran = runs(bars[0], mine=[1.0])
+    left_out = Runs(replace(ran.case, bars=tuple(bars)), ran.figures, {"theirs": Need("tensorflow", "all")})
+    assert [judged.bar.label for judged in judge(left_out)] == ["mine"]

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.memory import PeakMemory, process_tree, tree_pss_bytes
+from bench.measure import cpu_s
+from bench.memory import PeakMemory, tree_pss_bytes
+from bench.process_tree import living_cpu_s, process_tree
 
 HELD_BYTES = 64 << 20
 CHILD = f"held = bytes(range(256)) * ({HELD_BYTES} // 256); print('ready', flush=True); input()"
@@ -48,3 +50,18 @@ def test_the_peak_is_kept_when_the_process_has_ended(family: subprocess.Popen[by
         family.communicate(b"\n")
     assert memory.peak_bytes > HELD_BYTES
     assert tree_pss_bytes(family.pid) == 0
+
+
+def test_the_processor_time_of_living_children_is_counted() -> None:
+    busy = "n = sum(i * i for i in range(2_000_000)); print('ready', flush=True); input()"
+    before = cpu_s()
+    child = subprocess.Popen([sys.executable, "-c", busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"ready\n"
+    alive = living_cpu_s(os.getpid())
+    assert alive > 0
+    assert cpu_s() - before >= alive
+    child.communicate(b"\n")
+    # Ended, it is counted as well, and once.
+    assert living_cpu_s(os.getpid()) == 0
+    assert cpu_s() - before >= alive

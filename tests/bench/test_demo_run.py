@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import bench.demo.images
 import bench.demo.run
+import bench.photographs
 from bench.demo import run_demo
 from bench.demo.job import RankJob
 from bench.demo.processes import Heard
@@ -102,8 +102,8 @@ def test_a_proof_that_fails_is_the_exit_code(
 def test_a_missing_extra_is_seen_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(bench.demo.images, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match="the demo needs PIL"):
+    monkeypatch.setattr(bench.photographs, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match="photographs need PIL"):
         run_demo(tmp_path / "new")
     assert capsys.readouterr().out == ""
     assert not (tmp_path / "new").exists()

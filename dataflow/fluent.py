@@ -19,6 +19,7 @@ from dataflow.image_verbs import ImageVerbs
 from dataflow.ops.batch import Batch
 from dataflow.ops.cast import Cast
 from dataflow.ops.drop import Drop
+from dataflow.ops.field import Field
 from dataflow.ops.filter import Condition, Filter
 from dataflow.ops.flat_map import FlatMap
 from dataflow.ops.function_step import Types
@@ -87,6 +88,10 @@ class Pipeline(ImageVerbs):
         """Change types: {"label": "int64"}; a value that does not fit is a bad row, or cut if not `safe`."""
         named = as_dict("cast", types, hint="as cast({'label': 'int64'})")
         return self.then(Cast(types={name: str(kind) for name, kind in named.items()}, safe=safe))
+
+    def field(self, column: str, name: str) -> Pipeline:
+        """Put a field of a column of structs in the place of the struct: field("image", "bytes")."""
+        return self.then(Field(column=column, name=name))
 
     def nulls(self, *columns: str, value: int | float | str | bool = 0, mask: bool = False) -> Pipeline:
         """Fill the nulls of these columns with `value`.

@@ -34,6 +34,7 @@ VALUES: dict[int, Any] = {
 }  # fmt: skip
 SOURCE: Any = flow.from_columns({"x": [1, 2, 3], "s": ["a", "b", "c"]})
 LISTED = flow.from_arrow(pa.table({"x": [1, 2, 3], "l": [[1], [2], [3]]}))
+STRUCTS = flow.from_arrow(pa.table({"x": [{"a": 1}]}))
 IMAGES = flow.from_columns({"image": np.zeros((2, 8, 8, 3), np.uint8)})
 FILES = flow.from_columns({"image": [b""]})
 BATCHES = (
@@ -64,6 +65,8 @@ CALLS: dict[str, tuple[Callable[[Any], object], tuple[int, ...]]] = {
     "drop columns": (lambda v: SOURCE.drop(v), ()),
     "rename names": (lambda v: SOURCE.rename(v), ()),
     "rename to": (lambda v: SOURCE.rename({"x": v}), (TEXT,)),
+    "field column": (lambda v: STRUCTS.field(v, "a"), ()),
+    "field name": (lambda v: STRUCTS.field("x", v), ()),
     "cast types": (lambda v: SOURCE.cast(v), ()),
     "cast type": (lambda v: SOURCE.cast({"x": v}), ()),
     "cast safe": (lambda v: SOURCE.cast({"x": "int8"}, safe=v), (FLAG,)),

@@ -23,7 +23,7 @@ from PIL import Image
 
 import dataflow as flow
 
-__all__ = ["OperatorCase", "cases", "dense", "gaps", "pictures", "write_sources"]
+__all__ = ["OperatorCase", "cases", "dense", "gaps", "nested", "pictures", "write_sources"]
 
 # Three fragments, so that lanes begin and end inside of them.
 _GROUPS = (5, 3, 7)
@@ -71,11 +71,17 @@ def pictures(folder: Path) -> flow.Pipeline:
     return flow.read(folder / "pictures.arrow")
 
 
+def nested(folder: Path) -> flow.Pipeline:
+    """Structs, some of them null, with a null in some of their fields."""
+    return flow.read(folder / "nested.arrow")
+
+
 def write_sources(folder: Path) -> None:
-    """Write what `dense`, `gaps` and `pictures` read."""
+    """Write what `dense`, `gaps`, `pictures` and `nested` read."""
     _write(folder / "dense.arrow", _dense())
     _write(folder / "gaps.arrow", _gaps())
     _write(folder / "pictures.arrow", _pictures())
+    _write(folder / "nested.arrow", _nested())
 
 
 def _write(path: Path, table: pa.Table) -> None:
@@ -140,6 +146,18 @@ def _pictures() -> pa.Table:
             "label": np.arange(_ROWS) % 4,
         }
     )
+
+
+def _nested() -> pa.Table:
+    rows = [
+        None
+        if number % 5 == 4
+        else {"bytes": b"%d" % number, "path": None if number % 3 else f"{number}.jpg"}
+        for number in range(_ROWS)
+    ]
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    pairs = pa.array([{"left": number, "right": [number] * 2} for number in range(_ROWS)])
+    return pa.table({"x": np.arange(_ROWS), "file": pa.array(rows, kind), "pair": pairs})
 
 
 def _png(pixels: npt.NDArray[np.uint8]) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import pyarrow as pa
 
@@ -57,7 +57,7 @@ class DecodeImage(OneImageStep):
         if not is_encoded(kind):
             raise PlanError(
                 f"decode_image: column {self.column!r} is {kind}, and files of images are binary.",
-                hint="name the column that holds the files' bytes",
+                hint=_where_files_are(self.column, kind),
             )
         return schema.set(place, pa.field(self.column, Form(channels=_CHANNELS[self.mode]).type))
 
@@ -65,3 +65,11 @@ class DecodeImage(OneImageStep):
         from dataflow.ops.images.pixels.codec import open_image
 
         return open_image(file, self.mode, max_pixels=self.max_pixels, reduced=self.reduced)
+
+
+def _where_files_are(column: str, kind: Any) -> str:
+    fields = [kind.field(number) for number in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+    inside = next((field.name for field in fields if is_encoded(field.type)), None)
+    if inside is None:
+        return "name the column that holds the files' bytes"
+    return f"take the files out of it first: .field({column!r}, {inside!r})"

@@ -23,6 +23,9 @@ _RANGES_A_THREAD = 4
 # What a range may give, about, once it is known what a row gives; before that it has few rows.
 _RANGE_BYTES = 4 << 20
 _FIRST_ROWS = 16
+# Rows that go into memory of batches: a range of so many is a small part of a batch, and what it costs beside them (0.5
+# ms for a chain of steps on images) a small part of it.
+_PLACED_ROWS = 16
 
 Work = Callable[[int, int], Block]
 
@@ -69,14 +72,15 @@ class RangeRun:
         """When the first of these is needed."""
         return self._due.need(self._at)
 
-    def cut(self, fitting_rows: int) -> tuple[int, int]:
-        """Take the next range off, of about `fitting_rows` rows at most; a chunk is always allowed."""
+    def cut(self, fitting_rows: int, placed_rows: int) -> tuple[int, int]:
+        """Take the next range off, of about `fitting_rows` rows at most; by batch, of `placed_rows` at least."""
         start = self._at
         if self._chunk is None:
             self._at = self._stop
         else:
-            rows = min(fitting_rows, self._grown_rows)
-            edge = self._due.batch(start).stop if self._by_batch else self._stop
+            rows, edge = min(fitting_rows, self._grown_rows), self._stop
+            if self._by_batch:
+                rows, edge = max(rows, placed_rows), self._due.batch(start).stop
             self._at = min(self._stop, edge, start + max(1, rows // self._chunk) * self._chunk)
             self._grown_rows *= 2
         if not self.left:
@@ -191,13 +195,18 @@ class Operators:
         if work is None:
             return []
         fitting = int(_RANGE_BYTES / self._row_bytes) if self._row_bytes else _FIRST_ROWS
-        start, stop = run.cut(min(fitting, self._most_rows))
+        start, stop = run.cut(min(fitting, self._most_rows), self._placed_rows())
         made: Future[Block] = Future()
         run.begun.append(made)
         self._running += 1
         self._running_rows += stop - start
         self._untaken += 1
         return [_Begun(run, work, start, stop, made)]
+
+    def _placed_rows(self) -> int:
+        # No more than leave each thread its tasks within what may lie ready.
+        room = self._ahead_bytes / self._tasks
+        return int(min(_PLACED_ROWS, room / self._row_bytes)) if self._row_bytes else 1
 
     def _submit(self, begun: list[_Begun]) -> None:
         # Not under our lock: a pool that is being closed calls `_ended` under a lock that it needs here.

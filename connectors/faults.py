@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 import pyarrow as pa
 
@@ -12,26 +11,37 @@ from dataflow.errors import ConnectorError, DataError, DataflowError
 __all__ = ["changed", "damaged", "reading"]
 
 
-@contextmanager
-def reading(path: str, what: str) -> Iterator[None]:
+class reading:  # noqa: N801 - it is used as `with reading(...)`
     """Turn the exceptions of Arrow and of a store while `path` is read as `what` ("Parquet") into our own.
 
     Raises:
         DataError: the content is wrong.
         ConnectorError: the store failed.
     """
-    try:
-        yield
-    except DataflowError:
-        raise
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise damaged(path, what, error) from error
-    except OSError as error:
+
+    __slots__ = ("_path", "_what")
+
+    def __init__(self, path: str, what: str) -> None:
+        self._path, self._what = path, what
+
+    def __enter__(self) -> None:
+        """Nothing is to be done yet."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, DataflowError):
+            return
+        if isinstance(error, (pa.ArrowException, UnicodeDecodeError)):
+            raise damaged(self._path, self._what, error) from error
+        if not isinstance(error, OSError):
+            return
         # Arrow has OSError for damaged content too; only one from the system has a number.
         if error.errno is None and type(error) is OSError:
-            raise damaged(path, what, error) from error
+            raise damaged(self._path, self._what, error) from error
         raise ConnectorError(
-            f"{path} cannot be read: {error}", hint="check that the file is still there and the connection"
+            f"{self._path} cannot be read: {error}",
+            hint="check that the file is still there and the connection",
         ) from error
 
 

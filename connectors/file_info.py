@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dataflow.errors import ConnectorError
 from dataflow.wording import counted
@@ -25,9 +24,11 @@ _CHANGED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FileInfo:
-    """A file as a listing of its store shows it: `path` is the full path inside the store."""
+class FileInfo(NamedTuple):
+    """A file as a listing of its store shows it: `path` is the full path inside the store.
+
+    A tuple, because what is kept of files is looked up by it once a fragment.
+    """
 
     path: str
     size: int

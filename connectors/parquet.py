@@ -125,8 +125,8 @@ class Parquet:
             at_once = start == 0 and stop == fragment.rows <= min(max_rows, 2 * size)
             if size > UNIT_ROWS:
                 size -= size % UNIT_ROWS
-            batches = (_at_once if at_once else _stream)(part, min(size, -(-stop // UNIT_ROWS) * UNIT_ROWS))
-            batches = _whole_units(batches, fragment.rows)
+            size = min(size, -(-stop // UNIT_ROWS) * UNIT_ROWS)
+            batches = _at_once(part, size) if at_once else _whole_units(_stream(part, size), part.rows)
             if hidden:
                 batches = self._noted(batches, wanted)
             yield from _cut(batches, schema, start, stop, max_rows, info.path)
@@ -183,6 +183,10 @@ class _Part(NamedTuple):
     slice_bytes: int
 
     @property
+    def rows(self) -> int:
+        return self.footer.rows[self.group]
+
+    @property
     def is_near(self) -> bool:
         """Whether it is on the local disk or in memory."""
         return self.whole is not None or self.opened.store.is_local
@@ -231,12 +235,12 @@ def _at_once(part: _Part, size: int) -> Iterator[pa.RecordBatch]:
                 table = reader.table(part)
     except pa.ArrowNotImplementedError:
         # More than 2 GB of nested values: smaller batches fit.
-        yield from _stream(part, size)
+        yield from _whole_units(_stream(part, size), part.rows)
         return
     except (pa.ArrowException, OSError) as error:
         if not _is_damage(error):
             raise
-        yield from _stream(part, UNIT_ROWS)
+        yield from _whole_units(_stream(part, UNIT_ROWS), part.rows)
         return
     yield from table.to_batches()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -124,7 +123,7 @@ class RemoteFile:
 
     def _begin(self) -> None:
         length = _length(self._opened())
-        now = self._version if length is None else replace(self._version, size=length)
+        now = self._version if length is None else self._version._replace(size=length)
         difference = self._version.difference(now)
         if difference:
             raise changed(self._path, difference)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,15 @@ class Store:
     fs: fsspec.AbstractFileSystem = field(default_factory=LocalFileSystem)
     retry: Retry = field(default=Retry(), repr=False, compare=False)
 
-    @property
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # fsspec works it out anew each time, and what is kept of files is looked up by store and file.
+        return hash(self.fs)
+
+    @cached_property
     def is_local(self) -> bool:
         return isinstance(self.fs, LocalFileSystem)
 

@@ -84,8 +84,7 @@ def _converted(
 
 
 def _tensor(values: npt.NDArray[Any], name: str, schema: pa.Schema | None) -> torch.Tensor:
-    kind = None if schema is None else schema.field(name).type
-    if values.dtype == np.uint16 and kind is not None and is_bfloat16(kind):
+    if values.dtype == np.uint16 and schema is not None and is_bfloat16(schema.field(name).type):
         return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(values)
 

@@ -224,7 +224,8 @@ class WindowJob:
         if self.bench.work.tolerant:
             for sample in block.bad:
                 forget_frames(sample.error)
-        if self.bench.work.program.chunk is None:
+        every = self._first == 0 and self._needed is None
+        if every or self.bench.work.program.chunk is None:
             return block
         bad: tuple[BadSample, ...] = tuple(sample for sample in block.bad if self._delivers(sample.origin))
         keep = block.origin >= self._first

@@ -6,7 +6,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import replace
 from types import TracebackType
@@ -31,7 +31,7 @@ from dataflow.execute.remainder import say_left_out
 from dataflow.execute.report import render_report
 from dataflow.execute.row_names import place_finder
 from dataflow.execute.running import Running, Taken
-from dataflow.execute.setup import Setup, check_start, make_setup
+from dataflow.execute.setup import check_start, make_setup
 from dataflow.execute.state import State
 from dataflow.execute.trace import Recorder
 from dataflow.execute.writable import check_files
@@ -255,23 +255,17 @@ class Loader(Generic[T]):
             batch = replace(batch, valid=np.ones(batch.rows, np.bool_))
         self._quarantine.check(batch.bad)
         with self._meters.busy("deliver") as stage:
-            stage.rows = batch.rows
-            with self._located(setup):
+            stage.rows = rows = batch.rows
+            try:
                 result = self._convert(batch, setup.delivered_schema)
+            except DataError as error:
+                if error.sample is not None and not error.file:
+                    error.locate(*place_finder(setup.plan.indexes)(error.sample))
+                raise
         self._quarantine.add(batch.bad)
         self._position.pass_batch(taken.place_behind(self._quarantine.errors))
-        self._delivered += batch.rows
+        self._delivered += rows
         return result
-
-    @contextmanager
-    def _located(self, setup: Setup) -> Iterator[None]:
-        """Say of an error that knows the sample alone which row of which file that is."""
-        try:
-            yield
-        except DataError as error:
-            if error.sample is not None and not error.file:
-                error.locate(*place_finder(setup.plan.indexes)(error.sample))
-            raise
 
     # ---- what it says
 

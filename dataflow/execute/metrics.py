@@ -47,7 +47,9 @@ class Meters:
     def add(self, name: str, done: Stage, start_s: float, stop_s: float) -> None:
         """Count what was done in stage `name` between two times of `time.perf_counter`."""
         with self._lock:
-            stage = self.stages.setdefault(name, Stage())
+            stage = self.stages.get(name)
+            if stage is None:
+                stage = self.stages[name] = Stage()
             stage.rows += done.rows
             stage.bytes += done.bytes
             stage.busy_s += done.busy_s

@@ -105,6 +105,8 @@ class OpenStreams:
 
     def _refuse_damaged(self, index: Index, schema: pa.Schema, span: Span) -> None:
         """Raise again what came of reading a fragment, for rows behind that: it takes long to decode up to there."""
+        if not self._damaged:
+            return
         with self._lock:
             row, error = self._damaged.get(_place(index, schema, span.fragment, 0), (span.hi, None))
         if error is not None and row <= span.lo:

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator
 
 from dataflow.graph.image_column import Pixels
+from dataflow.ops.images.pixels.segments import segments
 
 __all__ = ["flips", "jpeg_orientation", "oriented", "tiff_orientation", "turned_size"]
 
@@ -25,18 +26,9 @@ def jpeg_orientation(file: memoryview) -> int:
 
 def _exif_segments(file: memoryview) -> Iterator[memoryview]:
     """The TIFF parts of the Exif segments in front of the pixels."""
-    at = 2
-    while at + 4 <= len(file) and file[at] == 0xFF:
-        marker = file[at + 1]
-        if marker == 0xFF:  # padding
-            at += 1
-            continue
-        if marker in (0xDA, 0xD9):
-            return
-        length = file[at + 2] << 8 | file[at + 3]
-        if marker == 0xE1 and bytes(file[at + 4 : at + 10]) == b"Exif\0\0":
-            yield file[at + 10 : at + 2 + length]
-        at += 2 + max(2, length)
+    for code, start, stop in segments(file):
+        if code == 0xE1 and bytes(file[start : start + 6]) == b"Exif\0\0":
+            yield file[start + 6 : stop]
 
 
 def tiff_orientation(tiff: memoryview) -> int:

@@ -15,6 +15,7 @@ from recipes import fragments
 import dataflow as flow
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.due import Due
+from dataflow.execute.operate import RangeRun
 from dataflow.execute.slots import Slots
 from dataflow.graph.block import Block, joined
 from dataflow.graph.draw import Draw
@@ -80,6 +81,19 @@ def test_rows_of_one_batch_get_slots_side_by_side_however_they_are_asked_for() -
     assert second.ctypes.data == first.ctypes.data + first.nbytes
     assert slots.slot(2, 3)["x"].shape == (1, 3), "rows in front of the first whole batch"
     assert slots.slot(19, 20)["x"].shape == (1, 3), "and those behind the last one"
+
+
+def test_ranges_that_are_written_into_a_batch_have_rows_enough_and_none_of_the_next_one() -> None:
+    def ranges(*, by_batch: bool) -> list[tuple[int, int]]:
+        run = RangeRun(lambda *_: _none(), Due(0, 5, 40), 0, 60, 1, 3, by_batch=by_batch)
+        return [run.cut(2, 16) for _ in range(4)]
+
+    assert ranges(by_batch=True) == [(0, 16), (16, 32), (32, 35), (35, 51)]
+    assert ranges(by_batch=False) == [(0, 2), (2, 4), (4, 6), (6, 8)]
+
+
+def _none() -> Block:
+    raise AssertionError("no range is run")
 
 
 def test_rows_with_channels_last_in_memory_are_one_view_as_well() -> None:

@@ -3,7 +3,7 @@
 run.py      steps over the images of a block
 picture.py  one image, read no sooner and no further than it must be
 codec.py    files of images; content.py  what a file is by how it begins
-jpeg.py     JPEG, also at smaller scales
+jpeg.py     JPEG, also at smaller scales; upper_rows.py  without the rows below a part; segments.py  its head
 pillow.py   other formats; modes.py  their colours; containers.py  chunks of PNG and WebP
 exif.py     how a camera was held
 resample.py part of an image at another size; fractional.py  where its edges lie between pixels

@@ -28,7 +28,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("dataflow.execute",),
     ("dataflow.step",),
     ("loaders",),
-    ("dataflow.image_verbs", "dataflow.fluent", "dataflow.beginnings", "dataflow.spec", "dataflow"),
+    (
+        "dataflow.image_verbs",
+        "dataflow.fluent",
+        "dataflow.beginnings",
+        "dataflow.recipes",
+        "dataflow.spec",
+        "dataflow",
+    ),
     ("bench",),
     ("dataflow.cli", "dataflow.__main__"),
 )

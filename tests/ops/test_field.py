@@ -14,7 +14,9 @@ ROWS = pa.table({"x": [{"a": 1, "b": "one"}, None, {"a": None, "b": "three"}], "
 
 def test_a_field_stands_in_the_place_of_its_struct() -> None:
     pipe = flow.from_arrow(ROWS).field("x", "b")
-    assert pipe.schema == pa.schema([("x", pa.string()), ("y", pa.int64())])
+    assert pipe.schema is not None
+    assert pipe.schema.names == ["x", "y"]
+    assert pipe.schema.field("x").type == pa.string()
     assert values(pipe) == ["one", None, "three"]
 
 

@@ -1,9 +1,10 @@
-"""Write small data for the other examples: rows of tokens in Parquet files, and pictures in tar shards.
+"""Write small data for the other examples: tokens in Parquet files, pictures in tar shards, photographs in folders.
 
     python examples/make_data.py data
 
 The tokens are the bytes of Python's standard library in rows of 128; the pictures are JPEGs of noisy stripes,
-and which way the stripes run is the label. A few pictures are cut off, as happens to files that are copied.
+and which way the stripes run is the label. A few pictures are cut off, as happens to files that are copied. The
+photographs are parts of those that come with scikit-learn, in class folders.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
+
+from bench.photographs import write_class_folders
 
 ROW_TOKENS = 128
 FILES = 4
@@ -79,7 +82,12 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=int, default=8192, help="rows of tokens")
     parser.add_argument("--images", type=int, default=1000)
+    parser.add_argument("--photographs", type=int, default=1000)
     arguments = parser.parse_args()
     write_tokens(arguments.folder / "tokens", arguments.rows)
     write_images(arguments.folder / "images", arguments.images)
-    print(f"wrote {arguments.rows} rows of tokens and {arguments.images} images to {arguments.folder}")
+    write_class_folders(arguments.folder / "photographs", images=arguments.photographs, threads=2)
+    print(
+        f"wrote {arguments.rows} rows of tokens, {arguments.images} images and {arguments.photographs} photographs "
+        f"to {arguments.folder}"
+    )

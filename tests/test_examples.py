@@ -39,22 +39,30 @@ def run(work: Path, *arguments: str, **environment: str) -> str:
 
 
 def train(work: Path, ranks: int, *arguments: str) -> list[tuple[int, float]]:
-    """Train on so many ranks; return the steps that were done and their losses."""
-    command = (str(EXAMPLES / "train.py"), "data/tokens", *arguments)
+    """Train on tokens on so many ranks; return the steps that were done and their losses."""
+    return steps_of(started(work, ranks, "train.py", "data/tokens", *arguments))
+
+
+def steps_of(printed: str) -> list[tuple[int, float]]:
+    return [(int(step), float(loss)) for step, loss in STEP.findall(printed)]
+
+
+def started(work: Path, ranks: int, example: str, *arguments: str) -> str:
+    """Run an example on so many ranks; return what it prints."""
+    command = (str(EXAMPLES / example), *arguments)
     if ranks == 1:
         # What torchrun would set; port 0 is any free one, and a launcher less is seconds less.
         alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "0"}
-        printed = run(work, *command, **alone)
-    else:
-        launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks))
-        printed = run(work, *launcher, *command)
-    return [(int(step), float(loss)) for step, loss in STEP.findall(printed)]
+        return run(work, *command, **alone)
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks))
+    return run(work, *launcher, *command)
 
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     """A folder with the examples' data."""
-    run(tmp_path, str(EXAMPLES / "make_data.py"), "data", "--rows", "480", "--images", "120")
+    few = ("--rows", "480", "--images", "120", "--photographs", "80")
+    run(tmp_path, str(EXAMPLES / "make_data.py"), "data", *few)
     return tmp_path
 
 
@@ -68,6 +76,23 @@ def test_a_training_stopped_on_two_ranks_goes_on_with_one_as_if_it_had_not_stopp
     # Two ranks add the same numbers in another order than one does.
     assert [loss for _, loss in before + after] == pytest.approx([loss for _, loss in whole], abs=2e-3)
     assert train(work, 1, "--checkpoint", "run.pt") == []  # the epoch is done
+
+
+def test_photographs_are_told_apart_and_a_training_of_them_goes_on_with_other_ranks(work: Path) -> None:
+    small = ("data/photographs", "--epochs", "2", "--size", "32", "--global-batch", "16", "--threads", "1")
+    # Without a launcher, and so without torch.distributed.
+    whole = run(work, str(EXAMPLES / "train_images.py"), *small, "--checkpoint", "whole.pt")
+    # In the second epoch.
+    stop = ("--checkpoint", "run.pt", "--stop-after", "5")
+    before = started(work, 2, "train_images.py", *small, *stop)
+    after = started(work, 1, "train_images.py", *small, "--checkpoint", "run.pt")
+    steps = steps_of(before) + steps_of(after)
+    assert (len(steps_of(before)), len(steps)) == (5, 8)
+    assert [step for step, _ in steps] == [step for step, _ in steps_of(whole)]
+    assert [loss for _, loss in steps] == pytest.approx([loss for _, loss in steps_of(whole)], abs=2e-3)
+    evaluated = re.compile(r"epoch (\d) right \d+ of (\d+)")
+    assert evaluated.findall(whole) == evaluated.findall(before + after)
+    assert [epoch for epoch, _ in evaluated.findall(whole)] == ["0", "1"]
 
 
 def test_the_image_example_evaluates_every_row_and_writes_down_the_bad_images(work: Path) -> None:

@@ -85,7 +85,7 @@ def test_rows_of_one_batch_get_slots_side_by_side_however_they_are_asked_for() -
 
 def test_ranges_that_are_written_into_a_batch_have_rows_enough_and_none_of_the_next_one() -> None:
     def ranges(*, by_batch: bool) -> list[tuple[int, int]]:
-        run = RangeRun(lambda *_: _none(), Due(0, 5, 40), 0, 60, 1, 3, by_batch=by_batch)
+        run = RangeRun(lambda *_: _none(), Due(0, 5, 40), 0, 60, 1, by_batch=by_batch)
         return [run.cut(2, 16) for _ in range(4)]
 
     assert ranges(by_batch=True) == [(0, 16), (16, 32), (32, 35), (35, 51)]

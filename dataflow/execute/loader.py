@@ -82,14 +82,15 @@ class Loader(Generic[T]):
                 raise
             # A state of a run that began on another number of ranks may be loaded; else `_course` says it.
             return
-        self._stand(Course.steady(make_setup(node, seed, options, world)), Place(0, 0, None, 0))
+        course = Course.steady(make_setup(node, seed, options, world))
+        self._meet(course)
+        self._stand(course, Place(0, 0, None, 0))
 
     def _stand(self, course: Course, place: Place) -> None:
         """Be at a place of a course, with nothing delivered yet."""
         self._begun, self._position = course, Position(place)
         # Rows keep their numbers when files join, so that one list of sources places those of all epochs.
         self._quarantine = Quarantine(self._options.errors, course.later.plan.indexes, place.errors)
-        self._check_ranks(course)
 
     @property
     def _course(self) -> Course:
@@ -106,7 +107,13 @@ class Loader(Generic[T]):
             raise InternalError("a loader that may start has no course.")
         return self._begun
 
-    def _check_ranks(self, course: Course) -> None:
+    def _meet(self, course: Course) -> None:
+        """Open what ranks exchange numbers over, where a course needs that.
+
+        Raises:
+            PlanError: there is no process group.
+            RankError: the ranks run different orders.
+        """
         lengths_known = course.later.steps is not None
         if lengths_known or self._world.size == 1 or self._gathers is not None:
             return
@@ -216,6 +223,8 @@ class Loader(Generic[T]):
         saved = State.read(state)
         course = resume(self._node, self._seed, self._options, self._world, saved, new_files=new_files)
         place = _place_of(saved)
+        # What is refused leaves the loader as it is: nothing is stopped before all has been asked.
+        self._meet(course)
         self._stop_iterator()
         self._halt()
         self._quarantine.close()

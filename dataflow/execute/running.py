@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import pyarrow as pa
 
 from connectors.contract import Json
-from dataflow.errors import PlanError
+from dataflow.errors import InternalError, PlanError
 from dataflow.execute.agree import Alone, Gathers, Ranks, Together
 from dataflow.execute.ahead import Ahead
 from dataflow.execute.arrow_use import ArrowUse
@@ -91,6 +91,8 @@ class Running:
         self._mended = Mended(setup.plan.stream)
         self._ranks: Ranks | None = None
         if setup.steps is None:
+            if gathers is None and setup.world.size > 1:
+                raise InternalError(f"{setup.world.size} ranks have nothing to exchange numbers over.")
             state = {**setup.base_state, **(place.after or DealtPlace.start(setup.batching.lanes).state())}
             self._ranks = Alone() if gathers is None else Together(gathers, setup.world.size, state)
         self._last = LastBad(place_finder(setup.plan.indexes))

@@ -406,6 +406,22 @@ def test_a_refused_state_leaves_the_loader_where_it_was() -> None:
         assert next(running)["x"].tolist() == BASE.batches(0)[1].values
 
 
+def test_a_state_that_ranks_without_a_group_cannot_share_leaves_a_loader_that_does_not_run() -> None:
+    pipe = flow.from_columns({"x": range(96)}).filter(_no_third).batch(global_size=6, lanes=6)
+    with pipe.loader() as loader:
+        state = loader.state_dict()
+    for rank in range(4):
+        with pipe.loader(rank=rank, world_size=4) as alone:
+            with pytest.raises(PlanError, match="4 ranks without a process group"):
+                alone.load_state_dict(state)
+            with pytest.raises(PlanError, match="not a multiple of lanes=6 and world=4"):
+                next(iter(alone))
+
+
+def _no_third(row: dict[str, Any]) -> bool:
+    return bool(row["x"] % 3)
+
+
 @pytest.mark.parametrize(
     "wrong", [{"version": 99}, {"step": 10_000}, {"step": -1}, {"epoch": -1}, {"epoch": "1"}]
 )

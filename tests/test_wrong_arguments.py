@@ -37,6 +37,7 @@ LISTED = flow.from_arrow(pa.table({"x": [1, 2, 3], "l": [[1], [2], [3]]}))
 STRUCTS = flow.from_arrow(pa.table({"x": [{"a": 1}]}))
 IMAGES = flow.from_columns({"image": np.zeros((2, 8, 8, 3), np.uint8)})
 FILES = flow.from_columns({"image": [b""]})
+PHOTOGRAPHS = flow.from_columns({"image": [b""], "label": [0], "text": [""]})
 BATCHES = (
     flow.from_columns({"image": np.zeros((2, 8, 8, 3), np.uint8), "label": [0, 1]}).to_dtype("image").batch(2)
 )
@@ -201,6 +202,39 @@ MIXING_VERBS: dict[str, tuple[dict[str, Any], dict[str, tuple[int, ...]]]] = {
 }
 
 
+BATCHED: dict[str, tuple[int, ...]] = {
+    "mean": (), "std": (), "dtype": (), "layout": (), "batch_size": (), "global_size": (NONE,), "lanes": (NONE,),
+}  # fmt: skip
+SHUFFLED: dict[str, tuple[int, ...]] = {**BATCHED, "size": (), "scale": (), "window": (), "seed": (NONE,)}
+SOURCES = (TEXT, NAMES, PIPELINE)
+# The arguments of every ready pipeline.
+RECIPES: dict[str, tuple[dict[str, Any], dict[str, tuple[int, ...]]]] = {
+    "imagenet_train": (
+        {},
+        {**SHUFFLED, "source": SOURCES, "image": (NONE,), "label": (NONE,), "augment": (), "erasing": ()},
+    ),
+    "imagenet_eval": (
+        {},
+        {**BATCHED, "source": SOURCES, "image": (NONE,), "label": (NONE,), "size": (), "resize": (NONE,)},
+    ),
+    "clip_pairs": (
+        {"tokenize": identity},
+        {
+            **SHUFFLED,
+            "source": SOURCES,
+            "image": (NONE,),
+            "text": (NONE, TEXT),
+            "tokenize": (NONE, FUNCTION),
+            "length": (),
+        },
+    ),
+}
+
+
+def make_recipe(recipe: str, others: dict[str, Any], argument: str, value: Any) -> None:
+    getattr(flow.recipes, recipe)(**{"source": PHOTOGRAPHS, **others, argument: value})
+
+
 def change_images(verb: str, others: dict[str, Any], argument: str, value: Any) -> None:
     pipe = FILES if verb == "decode_image" else IMAGES
     getattr(pipe, verb)(**{"column": "image", **others, argument: value})
@@ -213,7 +247,7 @@ def mix_images(verb: str, others: dict[str, Any], argument: str, value: Any) -> 
 
 CALLS |= {
     f"{verb} {argument}": (partial(call, verb, others, argument), right)
-    for call, verbs in ((change_images, IMAGE_VERBS), (mix_images, MIXING_VERBS))
+    for call, verbs in ((change_images, IMAGE_VERBS), (mix_images, MIXING_VERBS), (make_recipe, RECIPES))
     for verb, (others, arguments) in verbs.items()
     for argument, right in arguments.items()
 }
@@ -242,8 +276,8 @@ def test_every_verb_and_every_function_is_tried() -> None:
     functions = [name for name in flow.__all__ if inspect.isfunction(getattr(flow, name))]
     tried = {tuple(call.split(" ")[:2]) for call in CALLS}
     others = {("concat", "a"), ("seed", "n"), ("__getitem__", "row")}
-    for name in [*verbs, *functions]:
-        function = getattr(Pipe, name, None) or getattr(flow, name)
+    for name in [*verbs, *functions, *flow.recipes.__all__]:
+        function = getattr(Pipe, name, None) or getattr(flow, name, None) or getattr(flow.recipes, name)
         for parameter in inspect.signature(function).parameters:
             if parameter not in ("self", "unknown"):
                 assert (name, parameter) in tried | others, f"{name}({parameter}=)"

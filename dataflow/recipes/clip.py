@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dataflow.errors import PlanError
 from dataflow.fluent import Pipeline
 from dataflow.given import as_whole
 from dataflow.ops.images.form import Dtype, Layout
@@ -42,6 +43,11 @@ def clip_pairs(
     pipe = taken("clip_pairs", source, {IMAGE: image, TEXT: text}).shuffle(window)
     pipe = pipe if seed is None else pipe.seed(seed)
     if tokenize is not None:
+        if not callable(tokenize):
+            raise PlanError(
+                f"clip_pairs(tokenize={tokenize!r}) is no function.",
+                hint="give one from a text to its tokens",
+            )
         said = f"clip_pairs(length={length!r}) is no number of tokens."
         length = as_whole(length, said, hint="give the number that `tokenize` makes, as 77", least=1)
         made = {"tokens": f"int64[{length}]"}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from dataflow.fluent import Pipeline
-from dataflow.given import as_whole, check_choice
+from dataflow.given import as_whole, check_choice, is_number
 from dataflow.ops.images.form import Dtype, Layout
 from dataflow.ops.images.statistics import IMAGENET_MEAN, IMAGENET_STD
 from dataflow.recipes.columns import IMAGE, LABEL, Given, taken
@@ -52,7 +52,8 @@ def imagenet_train(
     elif augment == "rand":
         pipe = pipe.rand_augment("image")
     pipe = pipe.normalize("image", mean, std, dtype=dtype, layout=layout)
-    if erasing:
+    # What is no probability is random_erasing's to refuse.
+    if not is_number(erasing) or erasing != 0:
         pipe = pipe.random_erasing("image", erasing)
     return pipe.batch(batch_size if global_size is None else None, global_size=global_size, lanes=lanes)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ __all__ = ["Dataset", "MapStyle"]
 Value: TypeAlias = Any  # what a user's data set returns
 
 FRAGMENT_ROWS = 1_024
+_COLUMNS: Final = "columns"  # in the `meta` of an index: all that a row has
 # What Arrow and NumPy raise for a value that is not of the type asked for; PlanError is a ValueError.
 UNFIT = (
     pa.ArrowInvalid,
@@ -52,7 +53,8 @@ class Dataset:
 
     The schema is that of row 0, unless `schema` gives it: an array of one axis becomes FixedSizeList, of more
     fixed_shape_tensor, so that rows of another shape are bad rows; give `schema` with `pa.list_` for ragged
-    ones. A row that raises is a `BadRow`. `files()` names the one pseudo file that stands for the rows.
+    ones. Every row has exactly the columns of the schema, None where there is no value: one that lacks a column or
+    has another, or that raises, is a `BadRow`. `files()` names the one pseudo file that stands for the rows.
     """
 
     data: MapStyle = field(repr=False)
@@ -96,8 +98,14 @@ class Dataset:
         count = len(self.data)
         offset = np.arange(0, count, FRAGMENT_ROWS)
         rows = np.minimum(FRAGMENT_ROWS, count - offset)
+        schema = self._schema()
         return Scan(
-            schema=self._schema(), file=np.zeros(len(offset), np.int64), offset=offset, length=rows, rows=rows
+            schema=schema,
+            file=np.zeros(len(offset), np.int64),
+            offset=offset,
+            length=rows,
+            rows=rows,
+            meta={_COLUMNS: list(schema.names)},
         )
 
     def read(
@@ -110,9 +118,11 @@ class Dataset:
                 file=self._label,
                 hint="resume with the data set that the run was started with",
             )
+        # All columns: that a row has others is seen whichever of them are read.
+        names = cast("list[str]", opened.meta[_COLUMNS])
         for first in range(start, stop, max_rows):
             count = min(max_rows, stop - first)
-            yield self._chunk(range(fragment.offset + first, fragment.offset + first + count), schema)
+            yield self._chunk(range(fragment.offset + first, fragment.offset + first + count), schema, names)
 
     @property
     def _label(self) -> str:
@@ -147,12 +157,33 @@ class Dataset:
                 hint="repair the data set's __getitem__, or use on_error='skip' or 'replace'",
             ) from error
 
-    def _chunk(self, indices: range, schema: pa.Schema) -> Chunk:
+    def _whole_row(self, index: int, names: Sequence[str]) -> dict[str, Value]:
+        """The values of a row that has exactly these columns."""
+        row = self._row(index)
+        for name in names:
+            if name not in row:
+                raise DataError(
+                    f"it has no {name!r}, which the schema has.",
+                    file=self._label,
+                    row=index,
+                    hint="return the same keys for every row, None where there is no value",
+                )
+        if len(row) != len(names):
+            raise DataError(
+                f"it has {sorted(set(row).difference(names))}, which the schema does not have.",
+                file=self._label,
+                row=index,
+                hint="return the same keys for every row, or give from_dataset(schema=...) with all of them; "
+                "drop() leaves out those that nobody wants",
+            )
+        return row
+
+    def _chunk(self, indices: range, schema: pa.Schema, names: Sequence[str]) -> Chunk:
         bad: dict[int, DataError] = {}
         rows: list[dict[str, Value]] = []
         for place, index in enumerate(indices):
             try:
-                rows.append(self._row(index))
+                rows.append(self._whole_row(index, names))
             except DataError as error:
                 bad[place] = error
                 rows.append({})

@@ -89,7 +89,10 @@ def from_dataset(
     schema: pa.Schema | None = None,
     name: str | None = None,
 ) -> Pipeline:
-    """Read any object with `__len__` and `__getitem__`, as a map-style torch Dataset."""
+    """Read any object with `__len__` and `__getitem__`, as a map-style torch Dataset.
+
+    Every row has the columns of row 0, or of `schema`: one that lacks a column or has another is a bad row.
+    """
     chosen = None if columns is None else as_names("from_dataset", "columns", columns)
     return _from_memory(Dataset(data=dataset, columns=chosen, schema=schema), name)
 

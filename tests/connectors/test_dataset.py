@@ -39,7 +39,7 @@ class Point(NamedTuple):
 
 def chunks_of(dataset: Dataset, max_rows: int = 1 << 20) -> list[Chunk]:
     scan = dataset.scan(Store(), dataset.files())
-    opened = Opened(Store(), dataset.files(), {})
+    opened = Opened(Store(), dataset.files(), scan.meta)
     arrays = (scan.file, scan.offset, scan.length, scan.rows)
     fragments = [Fragment(*numbers) for numbers in zip(*(a.tolist() for a in arrays), strict=True)]
     return [c for f in fragments for c in dataset.read(opened, f, scan.schema, 0, f.rows, max_rows)]
@@ -176,11 +176,56 @@ def test_a_tensor_that_is_none_is_null_as_in_what_functions_return() -> None:
     assert mapped[1]["x"].tolist() == [[1, 1], [1, 1]]
 
 
-def test_none_and_missing_values_are_null() -> None:
-    data = Rows(lambda k: {"x": np.array([k], np.float32), "y": k} if k % 2 == 0 else {"x": None})
+def test_none_is_null() -> None:
+    data = Rows(lambda k: {"x": np.array([k], np.float32), "y": k} if k % 2 == 0 else {"x": None, "y": None})
     (chunk,) = chunks_of(Dataset(data=data))
     assert chunk.bad == ()
     assert chunk.batch.to_pydict() == {"x": [[0], None, [2], None, [4]], "y": [0, None, 2, None, 4]}
+
+
+SCHEMA = pa.schema({"x": pa.int64(), "y": pa.int64()})
+
+
+@pytest.mark.parametrize("schema", [None, SCHEMA])
+@pytest.mark.parametrize(
+    ("other", "said", "hint"),
+    [
+        ({"x": 1}, "Rows, row 2: it has no 'y', which the schema has", "None where there is no value"),
+        ({"x": 1, "z": 2}, "Rows, row 2: it has no 'y', which the schema has", "the same keys"),
+        (
+            {"x": 1, "y": 2, "z": 3, "w": 4},
+            r"row 2: it has \['w', 'z'\], which the schema does not",
+            "schema=",
+        ),
+        (5, "Rows, row 2: it has no 'x', which the schema has", "the same keys"),
+    ],
+)
+def test_a_row_of_other_columns_costs_that_row(
+    schema: pa.Schema | None, other: Any, said: str, hint: str
+) -> None:
+    data = Rows(lambda k: other if k == 2 else {"x": k, "y": -k})
+    (chunk,) = chunks_of(Dataset(data=data, schema=schema))
+    assert [bad.row for bad in chunk.bad] == [2]
+    with pytest.raises(DataError, match=said) as caught:
+        raise chunk.bad[0].error
+    assert hint in caught.value.hint
+    assert chunk.batch.to_pydict() == {"x": [0, 1, None, 3, 4], "y": [0, -1, None, -3, -4]}
+
+
+def test_a_tuple_of_another_length_costs_that_row() -> None:
+    (chunk,) = chunks_of(Dataset(data=Rows(lambda k: (k,) * (3 if k == 1 else 2))))
+    assert [bad.row for bad in chunk.bad] == [1]
+    assert "it has ['2']" in str(chunk.bad[0].error)
+
+
+def test_a_column_that_appears_later_is_an_error_whichever_columns_are_read() -> None:
+    data = Rows(lambda k: {"x": k, "y": k, "z": k} if k == 3 else {"x": k, "y": k})
+    for pipe in (flow.from_dataset(data), flow.from_dataset(data).select("x")):
+        with (
+            pipe.batch(1).loader(output="numpy") as loader,
+            pytest.raises(DataError, match=r"row 3: it has \['z'\]"),
+        ):
+            list(loader)
 
 
 def test_a_schema_that_is_given_takes_ragged_arrays() -> None:

@@ -17,6 +17,7 @@ from dataflow.cli.state import load_state, save_state
 from dataflow.cli.stopping import sigterm_as_ctrl_c
 from dataflow.errors import PlanError
 from dataflow.execute.loader import Loader
+from dataflow.execute.whole_file import target_of
 from dataflow.spec import Spec
 from dataflow.wording import counted
 
@@ -86,12 +87,18 @@ class _Kept:
     """The file that keeps the place of all ranks, which their first one writes.
 
     Raises:
-        PlanError: it lies in no folder.
+        PlanError: it lies in no folder, or is a device, a pipe or the like.
     """
 
     def __init__(self, file: Path) -> None:
-        if not file.parent.is_dir():
-            raise PlanError(f"--state {file}: there is no folder {file.parent}.", hint="make it first")
+        try:
+            folder = target_of(file).parent
+        except OSError as error:
+            raise PlanError(f"--state {file}: {error.strerror}.", hint="give the name of a file") from error
+        # The folder as it was written, where it is that one; else the one that a link leads to.
+        for needed in (file.parent, folder):
+            if not needed.is_dir():
+                raise PlanError(f"--state {file}: there is no folder {needed}.", hint="make it first")
         self._file = file
 
     def restore(self, loader: Loader[Any], output: Output, *, new_files: bool) -> bool:

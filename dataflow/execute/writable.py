@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from dataflow.errors import PlanError
+from dataflow.execute.whole_file import target_of
 from dataflow.options import LoaderOptions
 
 __all__ = ["check_files"]
@@ -25,11 +26,12 @@ def check_files(options: LoaderOptions) -> None:
 
 def _check(name: str, file: Path) -> None:
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        target = target_of(file)
+        target.parent.mkdir(parents=True, exist_ok=True)
         # Rights say too little: the store may be read-only, or full.
-        with TemporaryFile(dir=file.parent):
+        with TemporaryFile(dir=target.parent):
             pass
-        if _is_there(file) and not os.access(file, os.W_OK):
+        if _is_there(target) and not os.access(target, os.W_OK):
             raise PermissionError(None, "no right to write to it")
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)

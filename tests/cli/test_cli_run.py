@@ -270,3 +270,11 @@ def test_how_many_epochs_there_are_may_stand_in_the_spec_and_the_command_counts_
     found = run()
     assert (found["epoch"], found["stats"]["stages"]["read"]["rows"]) == (2, 200)
     assert run("--epochs", "1")["epoch"] == 1
+
+
+def test_a_state_that_is_no_regular_file_is_wrong_usage_and_stays(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    done = CliRunner().invoke(app, ["run", "pipe.yaml", "--state", "pipe"])
+    assert done.exit_code == 2
+    assert "--state pipe: it is no regular file." in done.stderr
+    assert (folder / "pipe").is_fifo()

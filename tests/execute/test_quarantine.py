@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -200,6 +201,15 @@ def test_a_file_that_is_there_and_may_not_be_written_to_is_an_error_when_the_loa
     monkeypatch.setattr("os.access", lambda file, mode: False)
     with pytest.raises(PlanError, match="no right to write to it"):
         _loader(_map([]).batch(4), path)
+
+
+@pytest.mark.parametrize("argument", ["quarantine", "trace"])
+def test_what_is_no_regular_file_is_an_error_when_the_loader_is_made(tmp_path: Path, argument: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    given: Any = {argument: tmp_path / "pipe"}
+    with pytest.raises(PlanError, match=rf"{argument}=.* cannot be written: it is no regular file"):
+        _map([]).batch(4).loader(output="numpy", **given)
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_no_file_is_left_where_no_row_is_bad(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
 import pytest
 
-from dataflow.execute.whole_file import write_whole
+from dataflow.execute.whole_file import target_of, write_whole
 
 
 def test_it_has_the_text_and_nothing_lies_beside_it(tmp_path: Path) -> None:
@@ -47,3 +48,28 @@ def test_of_several_that_write_it_at_once_each_writes_its_own_whole_text(tmp_pat
         thread.join()
     assert not failures
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_link_stays_one_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    link = tmp_path / "a.json"
+    link.symlink_to("far/real.json")
+    for text in ("first", "second"):
+        write_whole(link, text)
+        assert link.is_symlink()
+        assert (tmp_path / "far" / "real.json").read_text() == text
+    assert len(list((tmp_path / "far").iterdir())) == 1
+
+
+def test_what_is_no_regular_file_stays(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    (tmp_path / "round").symlink_to("round")
+    for name in ("pipe", "link", "round"):
+        with pytest.raises(OSError, match=r"no regular file|symbolic links"):
+            write_whole(tmp_path / name, "text")
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "round").is_symlink()
+    with pytest.raises(OSError, match="no regular file"):
+        target_of(Path(os.devnull))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe", "round"]

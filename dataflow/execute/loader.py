@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from connectors.contract import Json
-from dataflow.errors import DataError, InternalError, LoaderClosed, PlanError
+from dataflow.errors import ConnectorError, DataError, InternalError, LoaderClosed, PlanError
 from dataflow.execute.advice import advice
 from dataflow.execute.agree import Gathers
 from dataflow.execute.assemble import HostBatch
@@ -303,7 +303,11 @@ class Loader(Generic[T]):
     # ---- end
 
     def close(self) -> None:
-        """End threads, drop what was read ahead, write the trace; may be called twice."""
+        """End threads, drop what was read ahead, write the trace; may be called twice.
+
+        Raises:
+            ConnectorError: the trace cannot be written; all else has ended.
+        """
         if self._closed:
             return
         self._closed = True
@@ -318,8 +322,16 @@ class Loader(Generic[T]):
             ending.callback(self._stop_iterator)
 
     def _write_trace(self) -> None:
-        if self._options.trace is not None and self._meters.recorder is not None:
-            self._meters.recorder.write(self._options.trace, rank=self._world.rank)
+        file = self._options.trace
+        if file is None or self._meters.recorder is None:
+            return
+        try:
+            self._meters.recorder.write(file, rank=self._world.rank)
+        except OSError as problem:
+            raise ConnectorError(
+                f"the timeline could not be written to trace={str(file)!r}: {problem.strerror or problem}.",
+                hint="make room or rights there; no batch is lost by it, and states that were saved hold",
+            ) from problem
 
     def __reduce__(self) -> NoReturn:
         # What asks for it: pickle, and both kinds of copy.
@@ -335,7 +347,13 @@ class Loader(Generic[T]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except ConnectorError as problem:
+            if error is None:
+                raise
+            # What ended the run is what the user sees.
+            error.add_note(f"and {problem.message}")
 
     def __del__(self) -> None:
         # The collector may run this on any thread, even on one of the loader's own: nothing is waited for.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from meeting import meeting_loaders
 from recipes import Recipe, loaders
 
+from dataflow.errors import ConnectorError
 from dataflow.execute.quarantine import Quarantine
 from dataflow.execute.running import Running
 from loaders.exchange import Exchange
@@ -67,3 +70,39 @@ def test_ranks_let_go_of_what_they_exchange_numbers_over_where_another_part_fail
             loader.close()
     assert len(set(shut)) == 2
     assert _ours() == []
+
+
+def _full(file: Path, text: str) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
+
+
+def test_a_trace_that_cannot_be_written_at_the_end_is_named_and_all_else_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "trace.json"
+    (loader,) = loaders(KNOWN.pipe(), 1, trace=path)
+    batches = sum(1 for _ in loader)
+    monkeypatch.setattr("dataflow.execute.trace.write_whole", _full)
+    with pytest.raises(ConnectorError, match=f"trace='{path}': No space left on device") as caught:
+        loader.close()
+    assert batches == 100
+    assert "room or rights" in caught.value.hint
+    assert not _ours()
+    loader.close()
+
+
+def test_what_ended_a_run_is_not_hidden_by_a_trace_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (loader,) = loaders(KNOWN.pipe(), 1, trace=tmp_path / "trace.json")
+    monkeypatch.setattr("dataflow.execute.trace.write_whole", _full)
+
+    def fail() -> None:
+        with loader:
+            next(iter(loader))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        fail()
+    assert "trace=" in caught.value.__notes__[0]
+    assert not _ours()

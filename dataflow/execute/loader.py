@@ -32,7 +32,7 @@ from dataflow.execute.report import render_report
 from dataflow.execute.row_names import place_finder
 from dataflow.execute.running import Running, Taken
 from dataflow.execute.setup import check_start, make_setup
-from dataflow.execute.state import State
+from dataflow.execute.state import NUMBERS_BELOW, State
 from dataflow.execute.trace import Recorder
 from dataflow.execute.writable import check_files
 from dataflow.given import as_whole, check_flags
@@ -184,8 +184,14 @@ class Loader(Generic[T]):
         Raises:
             PlanError: it is no epoch.
         """
+        # A state may hold the epoch behind it as well.
+        last = NUMBERS_BELOW - 2
         epoch = as_whole(
-            epoch, f"set_epoch({epoch!r}) is no epoch.", hint="epochs are whole numbers from 0 up", least=0
+            epoch,
+            f"set_epoch({epoch!r}) is no epoch.",
+            hint=f"epochs are whole numbers from 0 to {last:,}",
+            least=0,
+            below=last + 1,
         )
         if self._position.settled and epoch == self.epoch:
             return

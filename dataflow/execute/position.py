@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connectors.contract import Json
+from dataflow.errors import PlanError
 from dataflow.given import as_whole
+from dataflow.wording import counted
 
 __all__ = ["Place", "Position"]
 
@@ -55,9 +57,19 @@ class Position:
         """
         back = as_whole(
             lag,
-            f"state_dict(lag={lag!r}): the last {len(self._places) - 1} places are kept.",
-            hint=f"save within {_KEPT} batches",
+            f"state_dict(lag={lag!r}) is no number of batches.",
+            hint=f"give a whole number from 0, for the batch delivered last, to {_KEPT}",
             least=0,
-            below=len(self._places),
         )
-        return self._places[-1 - back]
+        if back < len(self._places):
+            return self._places[-1 - back]
+        kept = len(self._places) - 1
+        if not kept:
+            raise PlanError(
+                f"state_dict(lag={lag!r}): no batch was delivered yet.",
+                hint="lag=0 is the place of the first",
+            )
+        raise PlanError(
+            f"state_dict(lag={lag!r}): the places of the last {counted(kept, 'batch')} are kept.",
+            hint=f"save within {_KEPT} batches",
+        )

@@ -26,9 +26,10 @@ from dataflow.execute.compile import Plan
 from dataflow.given import as_whole
 from dataflow.index.identity import Identity, identity
 
-__all__ = ["VERSION", "Deal", "State", "base_state"]
+__all__ = ["NUMBERS_BELOW", "VERSION", "Deal", "State", "base_state"]
 
 VERSION: Final = 1
+NUMBERS_BELOW: Final = 1 << 63  # of all that a state holds
 _FIELDS: Final = ("version", "epoch", "step", "batch", "lanes", "windows", "sources", "shape")
 _HINT: Final = "pass what state_dict() returned"
 
@@ -145,7 +146,7 @@ def _source(where: str, value: Json) -> Identity:
 
 def _whole(where: str, value: Json, least: int) -> int:
     said = f"the state has {where}={_short(value)}, no whole number from {least} up."
-    return as_whole(value, said, hint=_HINT, least=least, below=1 << 63)
+    return as_whole(value, said, hint=_HINT, least=least, below=NUMBERS_BELOW)
 
 
 def _numbers(where: str, value: Json, least: int = 0) -> tuple[int, ...]:

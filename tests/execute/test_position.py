@@ -335,10 +335,44 @@ def test_a_loader_shows_what_users_need_and_nothing_else() -> None:
         }  # fmt: skip
 
 
-@pytest.mark.parametrize("lag", [True, False, 1.0, "1", None, -1, 2])
-def test_a_lag_that_is_no_number_of_delivered_batches_is_refused(lag: Any) -> None:
-    with _loader(KNOWN) as loader:
-        _take(loader, 1)
-        with pytest.raises(PlanError, match=r"state_dict\(lag=.*the last 1 places are kept") as caught:
-            loader.state_dict(lag)
+def test_an_epoch_that_no_state_could_hold_is_refused() -> None:
+    last = 2**63 - 2
+    pipe = Recipe(parts=((4,),), batch=4).pipe()
+    (loader,) = loaders(pipe, 1)
+    with loader:
+        for epoch in (last + 1, 2**63, 2**200):
+            with pytest.raises(PlanError, match=r"set_epoch\(\d+\) is no epoch") as caught:
+                loader.set_epoch(epoch)
+            assert f"to {last:,}" in caught.value.hint
+        assert loader.epoch == 0
+        loader.set_epoch(last)
+        states = [loader.state_dict(), *(loader.state_dict() for _ in loader)]
+    assert [state["epoch"] for state in states] == [last, last + 1]
+    for state in states:
+        (other,) = loaders(pipe, 1)
+        with other:
+            other.load_state_dict(state)
+            assert other.state_dict() == state
+
+
+@pytest.mark.parametrize("lag", ["a", 1.0, None, True, -1])
+def test_a_lag_that_is_no_number_of_batches_says_so(lag: Any) -> None:
+    (loader,) = loaders(Recipe(parts=((4,),), batch=4).pipe(), 1)
+    with loader, pytest.raises(PlanError, match=r"state_dict\(lag=.*\) is no number of batches") as caught:
+        loader.state_dict(lag)
+    assert "from 0" in caught.value.hint
+
+
+def test_a_lag_of_more_batches_than_were_delivered_says_how_many_there_are() -> None:
+    (loader,) = loaders(Recipe(parts=((400,),), batch=4).pipe(), 1)
+    with loader:
+        with pytest.raises(PlanError, match=r"lag=1\): no batch was delivered yet") as caught:
+            loader.state_dict(1)
+        assert "lag=0" in caught.value.hint
+        for _ in loader:
+            pass
+        with pytest.raises(
+            PlanError, match=r"lag=65\): the places of the last 64 batches are kept"
+        ) as caught:
+            loader.state_dict(65)
         assert "within 64 batches" in caught.value.hint

@@ -10,7 +10,10 @@ from typing import Any, Final, NamedTuple
 from dataflow.errors import ConnectorError
 from dataflow.wording import counted
 
-__all__ = ["FileInfo", "listed"]
+__all__ = ["NO_FILE", "FileInfo", "listed"]
+
+# The size of what lies under a name and cannot be read as a file: a pipe, a device, a link that leads nowhere.
+NO_FILE: Final = -1
 
 # What the file systems of fsspec call the time of the last change. `created` only where there is nothing else: an
 # object of a store is written whole, so that it is as old as its content; a file that is changed in place is not.

@@ -6,6 +6,7 @@ through its fsspec filesystem. Both take paths literally.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections import Counter
@@ -15,7 +16,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import fsspec
 
-from connectors.file_info import FileInfo, listed
+from connectors.file_info import NO_FILE, FileInfo, listed
 from connectors.retry import Retry
 from connectors.stop import stop_of_thread
 from dataflow.errors import ConnectorError, DataflowError
@@ -43,7 +44,7 @@ class Tree(Protocol):
         """The names in a folder, and whether each is a folder; empty where there is no such folder."""
 
     def info(self, path: str) -> FileInfo:
-        """Size and time of a file."""
+        """Size and time of a file; the size is `NO_FILE` where it is none."""
 
     def walk(self, folder: str) -> Iterator[FileInfo]:
         """Every file below a folder, in no order, leaving out hidden names and what is below them."""
@@ -58,13 +59,15 @@ class LocalTree:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:
+            if _leads_nowhere(error):
+                return None
             raise _unreachable(path, error) from error
         return "folder" if stat.S_ISDIR(mode) else "file"
 
     def names(self, folder: str) -> Mapping[str, bool]:
         try:
             with os.scandir(folder) as entries:
-                return {entry.name: entry.is_dir() for entry in entries}
+                return {entry.name: _is_folder(entry) for entry in entries}
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except OSError as error:
@@ -72,10 +75,9 @@ class LocalTree:
 
     def info(self, path: str) -> FileInfo:
         try:
-            found = os.stat(path)  # noqa: PTH116
+            return _shown(path, lambda: os.stat(path))  # noqa: PTH116
         except OSError as error:
             raise _unreachable(path, error) from error
-        return FileInfo(path, found.st_size, found.st_mtime)
 
     def walk(self, folder: str) -> Iterator[FileInfo]:
         pending = [folder]
@@ -86,14 +88,39 @@ class LocalTree:
                     for entry in entries:
                         if is_hidden(entry.name):
                             continue
-                        if entry.is_dir():
+                        if _is_folder(entry):
                             if not (entry.is_symlink() and _leads_up(entry.path)):
                                 pending.append(entry.path)
                             continue
-                        found = entry.stat()
-                        yield FileInfo(entry.path, found.st_size, found.st_mtime)
+                        yield _shown(entry.path, entry.stat)
             except OSError as error:
                 raise _unreachable(error.filename or here, error) from error
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        if _leads_nowhere(error):
+            return False
+        raise
+
+
+def _shown(path: str, ask: Callable[[], os.stat_result]) -> FileInfo:
+    """What the disk shows of a file, or that a name stands for none."""
+    try:
+        found = ask()
+    except OSError as error:
+        # What was listed a moment ago and is no link has been removed since: that is an error.
+        if _leads_nowhere(error) and Path(path).is_symlink():
+            return FileInfo(path, NO_FILE)
+        raise
+    return FileInfo(path, found.st_size if stat.S_ISREG(found.st_mode) else NO_FILE, found.st_mtime)
+
+
+def _leads_nowhere(error: Exception) -> bool:
+    """Whether what a link leads to is not there, or is the link again."""
+    return isinstance(error, FileNotFoundError) or (isinstance(error, OSError) and error.errno == errno.ELOOP)
 
 
 def _leads_up(link: str) -> bool:

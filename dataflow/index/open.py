@@ -13,8 +13,10 @@ from pathlib import Path
 
 from connectors.contract import Chooses, Connector, Json
 from connectors.credentials import is_credential
+from connectors.file_info import NO_FILE
 from connectors.paths import Listing, Url, resolve
 from connectors.registry import choose
+from dataflow.errors import ConnectorError
 from dataflow.index.cache import Place, cache_folder, key_of
 from dataflow.index.cached import CachedIndex
 from dataflow.index.index import Index
@@ -82,7 +84,9 @@ def _chosen(
     connector = choose(format, listing.files, listing.named)
     if format is None:
         listing = _of_suffix(connector, listing, name)
-    return connector, _taken(connector, listing)
+    listing = _taken(connector, listing)
+    _refuse_no_files(listing)
+    return connector, listing
 
 
 def _places(
@@ -105,6 +109,20 @@ def _of_suffix(connector: Connector, listing: Listing, name: str) -> Listing:
         )
         _say_left_out(name, left, first)
     return replace(listing, files=taken)
+
+
+def _refuse_no_files(listing: Listing) -> None:
+    """What is to be read are files: reading a pipe would wait for ever.
+
+    Raises:
+        ConnectorError: something else lies under the name of one.
+    """
+    for info in listing.files:
+        if info.size == NO_FILE:
+            what = "a link that leads nowhere" if os.path.islink(info.path) else "no regular file"  # noqa: PTH114
+            raise ConnectorError(
+                f"{info.path} is {what}.", hint="remove it, or read the others by a pattern or a list"
+            )
 
 
 @lru_cache(maxsize=1024)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dataflow as flow
-from dataflow.errors import PlanError
+from dataflow.errors import ConnectorError, PlanError
 
 
 @pytest.fixture(autouse=True)
@@ -91,3 +92,39 @@ def test_two_known_formats_are_an_error_that_names_format(folder: Path) -> None:
 def test_with_format_every_file_is_read_whatever_its_name(folder: Path) -> None:
     (folder / "part-0.parquet").rename(folder / "part-0")
     assert numbers(flow.read(".", format="parquet")) == [0, 1, 2, 3]
+
+
+def no_file(kind: str, path: Path) -> None:
+    """Put what is no file under a name."""
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "pipe behind a link":
+        os.mkfifo(path.with_name("_pipe"))
+        path.symlink_to("_pipe")
+    else:
+        path.symlink_to("gone" if kind == "link to nothing" else path.name)
+
+
+no_files = pytest.mark.parametrize(
+    "kind", ["pipe", "pipe behind a link", "link to nothing", "link to itself"]
+)
+
+
+@no_files
+@pytest.mark.parametrize("url", [".", "./*"])
+def test_what_is_no_file_and_of_no_known_format_is_left_out_and_said(
+    folder: Path, url: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    no_file(kind, folder / "latest")
+    assert numbers(flow.read(url)) == [0, 1, 2, 3]
+    assert f"1 file of no known format is left out, as {folder}/latest" in caplog.text
+
+
+@no_files
+@pytest.mark.parametrize("url", [".", "./*", "part-2.parquet", ["part-0.parquet", "part-2.parquet"]])
+def test_what_is_no_file_and_has_the_suffix_of_one_is_an_error_that_names_it(
+    folder: Path, url: str | list[str], kind: str
+) -> None:
+    no_file(kind, folder / "part-2.parquet")
+    with pytest.raises(ConnectorError, match=r"part-2\.parquet"):
+        flow.read(url).count()

@@ -69,12 +69,13 @@ def _explained(error: OSError, path: str, codec: str | None, done: int) -> DataE
         return ConnectorError(f"{path} cannot be read behind {counted(done, 'byte')}: {error}")
     if "Truncated" in str(error):
         return Truncated(
-            f"the {codec} stream ends early, behind {counted(done, 'decompressed byte')}.",
+            # How far it goes is not known: of the piece in which it ends nothing is had.
+            f"the {codec} stream ends early.",
             file=path,
             hint=_HINT,
         )
     return DataError(
-        f"the {codec} stream is damaged or not {codec}, behind {counted(done, 'decompressed byte')}: {error}",
+        f"the {codec} stream is damaged or not {codec}: {error}",
         file=path,
         hint="a name that ends in .gz or .zst must be a compressed file; copy or write it again",
     )

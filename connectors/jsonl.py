@@ -199,7 +199,9 @@ class _Found:
         if rows and not good and not self.ranges:
             fits = "" if self._given is None else " that fits the schema given"
             raise DataError(
-                f"none of the first {counted(rows, 'line')} is a JSON object{fits}; the first one: {error}.",
+                f"the first line is wrong: {error}. None of the first {counted(rows, 'line')} is a JSON object{fits}."
+                if rows > 1
+                else f"the only line is wrong: {error}.",
                 file=self._path,
                 offset=offset,
                 hint="check the format: JSON lines are objects, one a line, not an array",

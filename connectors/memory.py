@@ -182,6 +182,8 @@ def _column(name: str, values: Column) -> pa.Array[Any] | pa.ChunkedArray[Any]:
             return pa.array(values.data, mask=np.ma.getmaskarray(values))
         has_dense_type = isinstance(values, np.ndarray) and values.dtype.kind in "iufb"
         return to_arrow(values) if has_dense_type else pa.array(values)
+    except PlanError as error:
+        raise PlanError(f"column {name!r}: {error.message}", hint=error.hint) from error
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError) as error:
         raise PlanError(
             f"column {name!r} cannot become an Arrow array: {error}",

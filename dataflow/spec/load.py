@@ -118,11 +118,20 @@ def _check_together(values: dict[str, Any]) -> None:
 def _read(path: Path) -> Document:
     try:
         text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        files = [file.name for file in path.parent.glob("*") if file.suffix in (".yaml", ".yml", ".json")]
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+    except UnicodeDecodeError as error:
         raise PlanError(
-            f"the spec {path} cannot be read: {reason}.",
-            hint=near(path.name, files, what="spec in that folder"),
+            f"the spec {path} cannot be read: it is no UTF-8 text.", hint="save it as UTF-8"
         ) from error
+    except OSError as error:
+        raise PlanError(f"the spec {path} cannot be read: {error.strerror}.", hint=_instead(path)) from error
     return parse(text, path.name, json=path.suffix.lower() == ".json")
+
+
+def _instead(path: Path) -> str:
+    """What to do about a spec that cannot be read."""
+    if path.is_dir():
+        return "it is a folder: give the file of a spec in it"
+    if path.exists():
+        return "check the rights"
+    files = [file.name for file in path.parent.glob("*") if file.suffix in (".yaml", ".yml", ".json")]
+    return near(path.name, files, what="spec in that folder")

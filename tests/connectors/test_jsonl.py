@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import connectors.jsonl
+import dataflow as flow
 from connectors.contract import Chunk, Connector, FileInfo, Fragment, Opened, Scan
 from connectors.json_rows import Part, parse
 from connectors.jsonl import Jsonl
@@ -339,7 +340,7 @@ def test_columns_that_nest_too_deep_for_an_index_are_an_error(tmp_path: Path) ->
 )
 def test_a_file_of_another_format_is_an_error(tmp_path: Path, content: bytes) -> None:
     for jsonl in (Jsonl(), Jsonl(schema=pa.schema([("a", pa.int64())]))):
-        with pytest.raises(DataError, match=r"a\.jsonl, byte 0: none of the first .* lines?") as caught:
+        with pytest.raises(DataError, match=r"a\.jsonl, byte 0: the (first|only) line is wrong") as caught:
             jsonl.scan(STORE, [save(tmp_path, content)])
         assert "check the format" in caught.value.hint
 
@@ -504,3 +505,22 @@ def test_names_that_are_data_are_an_error_before_they_fill_the_memory(
     assert "schema" in caught.value.hint
     known = Jsonl(schema=pa.schema([("scores", pa.struct([("user 7", pa.int64())]))]), extra="ignore")
     assert rows(known, info)[7] == {"scores": {"user 7": 7}}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"), [('{"a": 1, "a": 2}', "specified twice"), ('{"a": "\\ud800"}', "surrogate")]
+)
+def test_the_only_line_of_a_file_is_said_to_be_wrong_for_its_own_reason(
+    tmp_path: Path, line: str, said: str
+) -> None:
+    (tmp_path / "a.jsonl").write_text(line + "\n")
+    with pytest.raises(DataError, match=rf"byte 0: the only line is wrong: .*{said}") as caught:
+        flow.read(tmp_path / "a.jsonl").count()
+    assert "none of" not in caught.value.message
+
+
+def test_a_compressed_file_that_is_cut_off_does_not_say_how_far_it_goes(tmp_path: Path) -> None:
+    whole = gzip.compress(b'{"a": 1}\n' * 1000)
+    (tmp_path / "a.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"the gzip stream ends early\.\n"):
+        flow.read(tmp_path / "a.jsonl.gz").count()

@@ -141,6 +141,7 @@ def test_columns_of_every_kind_become_arrow_columns() -> None:
         ({"a": 3}, "'a' is a int", "sequence"),
         ({"a": iter([1])}, "'a' is a list_iterator", "sequence"),
         ({"a": torch.ones(2, dtype=torch.bfloat16)}, "'a' cannot become", "of one type"),
+        ({"a": np.array(5)}, "'a': an array without axes has no rows.\n  hint: [^\n]*$", "at least one axis"),
     ],
 )
 def test_columns_that_do_not_fit_are_an_error(columns: dict[str, Any], said: str, hint: str) -> None:

@@ -132,6 +132,16 @@ def test_a_missing_spec_names_those_that_are_there(folder: Path) -> None:
     assert "train.yaml" in caught.value.hint
 
 
+def test_a_spec_that_is_there_and_cannot_be_read_is_not_suggested_again(folder: Path) -> None:
+    load(folder, READ, "train.yaml")
+    (folder / "bad.yaml").write_bytes(b"version: 1 # \xff")
+    for given, hint in (("bad.yaml", "save it as UTF-8"), (".", "it is a folder")):
+        with pytest.raises(flow.PlanError, match="cannot be read") as caught:
+            flow.load_spec(folder / given)
+        assert hint in caught.value.hint
+        assert ".yaml" not in caught.value.hint
+
+
 def test_a_spec_of_plain_data_needs_no_file() -> None:
     spec = flow.read("data.parquet").take(3).to_spec()
     assert flow.load_spec(spec).count() == 3

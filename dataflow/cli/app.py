@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from dataflow import __version__
 from dataflow.cli.bench import bench
@@ -15,15 +17,43 @@ from dataflow.cli.demo import demo
 from dataflow.cli.explain import explain
 from dataflow.cli.index import index
 from dataflow.cli.inspect import inspect
-from dataflow.cli.reporting import EXIT_CODES
+from dataflow.cli.reporting import EXIT_CODES, print_usage_error
 from dataflow.cli.run import run
 from dataflow.cli.state import state
 from dataflow.cli.stopping import exit_code, stop_behind
 
 __all__ = ["app", "main"]
 
+_GIVEN: Final = "dataflow.given"  # in the context of a command line: its words
+
+
+class _Commands(TyperGroup):
+    """The words; of one that is used wrongly with `--json` the error is printed as of one that fails."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        with _reported(args):
+            context: Any = super().make_context(info_name, args, parent, **extra)
+        context.meta[_GIVEN] = tuple(args)
+        return context
+
+    def invoke(self, ctx: Any) -> Any:
+        with _reported(ctx.meta[_GIVEN]):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _reported(given: Sequence[str]) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        # The class of errors of usage has no public name in typer; no other has this method.
+        if "--json" in given and hasattr(error, "format_message"):
+            print_usage_error(error.format_message())
+        raise
+
+
 app = typer.Typer(
-    name="dataflow", no_args_is_help=True, add_completion=False, rich_markup_mode=None,
+    cls=_Commands, name="dataflow", no_args_is_help=True, add_completion=False, rich_markup_mode=None,
     pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 

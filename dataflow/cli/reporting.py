@@ -16,7 +16,7 @@ from connectors.contract import Json
 from dataflow.cli.stopping import exit_code, signal_name, stop_behind
 from dataflow.errors import DataflowError, MissingExtraError, PlanError
 
-__all__ = ["EXIT_CODES", "Allow", "AsJson", "Debug", "Output", "reporting"]
+__all__ = ["EXIT_CODES", "Allow", "AsJson", "Debug", "Output", "print_usage_error", "reporting"]
 
 EXIT_CODES = (
     "0 done; 1 data, store or function failed; 2 wrong usage, spec or pipeline; 3 an optional part is not "
@@ -102,6 +102,14 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Output]:
         raise typer.Exit(code) from error
     else:
         output.end(0)
+
+
+def print_usage_error(message: str) -> None:
+    """The JSON object of a command line that is wrong before any command runs."""
+    error: dict[str, Json] = {
+        "type": "UsageError", "message": message, "hint": "--help says how it is used", "notes": [],
+    }  # fmt: skip
+    Output(json=True).end(2, error)
 
 
 def _stop(output: Output, stop: KeyboardInterrupt) -> NoReturn:

@@ -339,3 +339,26 @@ def test_the_module_runs_as_the_command_does() -> None:
         [sys.executable, "-m", "dataflow", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout == f"dataflow-engine {flow.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "--json"], "Missing argument"),
+        (["run", "x.yaml", "--json", "--epochs", "0"], "--epochs"),
+        (["run", "x.yaml", "--wrong", "--json"], "--wrong"),
+        (["explain", "x.yaml", "--world", "many", "--json"], "--world"),
+        (["state", "show", "--json"], "Missing argument"),
+        (["nothing", "--json"], "nothing"),
+    ],
+)
+def test_wrong_usage_is_one_json_object_as_well(arguments: list[str], said: str) -> None:
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 2
+    found = json.loads(done.stdout)
+    assert (found["ok"], found["exit_code"], found["error"]["type"]) == (False, 2, "UsageError")
+    assert said in found["error"]["message"]
+    assert "--help" in found["error"]["hint"]
+    assert said in done.stderr
+    plain = CliRunner().invoke(app, [each for each in arguments if each != "--json"])
+    assert (plain.exit_code, plain.stdout) == (2, "")

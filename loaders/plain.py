@@ -30,7 +30,7 @@ def to_numpy_batch(batch: HostBatch, schema: pa.Schema | None = None, *, ids: bo
 
     Strings and bytes are lists; ragged columns are lists of 1-d arrays. Times are int64 counts of their unit, and
     numbers in bfloat16 the uint16 of their bits (see `connectors.tensors`). With `ids` also `__id__`, and
-    `__replaced_by__` where bad rows were replaced.
+    `__replaced_by__` (with `on_error="replace"`).
 
     Raises:
         DataError: a column has nulls; names the column and the sample.

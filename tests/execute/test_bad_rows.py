@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import json
 import threading
 import traceback
@@ -696,3 +697,22 @@ def test_a_run_that_failed_holds_no_window_until_the_collector_runs(kind: Kind) 
     finally:
         gc.enable()
         loader.close()
+
+
+@pytest.mark.parametrize("policy", ["raise", "skip", "replace"])
+def test_what_stepped_in_is_told_with_replace_alone_whether_a_row_is_bad_or_not(policy: Any) -> None:
+    pipe = flow.from_columns({"x": np.arange(4)}).batch(2)
+    with pipe.loader(output="numpy", ids=True, on_error=policy) as loader:
+        for batch in loader:
+            assert ("__replaced_by__" in batch) == (policy == "replace")
+            assert batch.get("__replaced_by__", np.array([-1, -1])).tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+def test_a_compressed_file_that_is_cut_off_before_it_is_indexed_is_an_error_under_any_policy(
+    tmp_path: Path, policy: Any
+) -> None:
+    whole = gzip.compress(b'{"a": 1}\n' * 1000)
+    (tmp_path / "a.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"a\.jsonl\.gz: the gzip stream ends early"):
+        flow.read(tmp_path / "a.jsonl.gz").batch(2).loader(output="numpy", on_error=policy)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -16,8 +17,14 @@ from hypothesis import strategies as st
 from recipes import CHANGING, KEEPING, Recipe, Row, delivered, fragments, json_copy, loaders, recipes, values
 
 import dataflow as flow
-from dataflow.errors import PlanError
-from dataflow.options import OnError
+from dataflow.errors import DataflowError, InternalError, PlanError, RankError
+from dataflow.execute.loader import Loader
+from dataflow.execute.metrics import Meters
+from dataflow.execute.position import Place
+from dataflow.execute.running import Running
+from dataflow.execute.setup import make_setup
+from dataflow.execute.thread_pools import ThreadPools
+from dataflow.options import LoaderOptions, OnError, World
 
 State = dict[str, Any]
 
@@ -394,16 +401,83 @@ def test_a_take_of_another_number_of_rows_is_refused() -> None:
         loader.load_state_dict(state)
 
 
-def test_a_refused_state_leaves_the_loader_where_it_was() -> None:
+def _without(state: State, *names: str) -> State:
+    return {name: value for name, value in state.items() if name not in names}
+
+
+# What is wrong with each, over a state that the loader itself saved.
+REFUSED: dict[str, Callable[[State], object]] = {
+    "no mapping": lambda state: [state],
+    "an entry is missing": lambda state: _without(state, "sources"),
+    "another version": lambda state: {**state, "version": 99},
+    "an epoch before the first": lambda state: {**state, "epoch": -1},
+    "a step behind the end": lambda state: {**state, "step": 10_000},
+    "another order": lambda state: {**state, "shape": {}},
+    "another number of sources": lambda state: {**state, "sources": state["sources"] * 2},
+    "other files": lambda state: _state_of(replace(BASE, parts=((20, 21),))),
+    "a filter more": lambda state: _state_of(replace(BASE, modulus=2)),
+    "lengths that are not known": lambda state: {**state, "cursors": [[2, 0], [2, 0]], "turn": 0},
+    "a batch smaller than the ranks": lambda state: {**state, "batch": 0},
+}
+
+
+@pytest.mark.parametrize("wrong", REFUSED.values(), ids=REFUSED.keys())
+def test_a_refused_state_leaves_the_loader_exactly_as_it_was(wrong: Callable[[State], Any]) -> None:
+    whole = [batch.values for batch in BASE.batches(0)]
     (loader,) = loaders(BASE.pipe(), 1)
     with loader:
         running = iter(loader)
+        found = [next(running)["x"].tolist() for _ in range(2)]
+        before = [json_copy(loader.state_dict(lag)) for lag in range(3)]
+        with pytest.raises(DataflowError):
+            loader.load_state_dict(wrong(json_copy(before[0])))
+        assert [loader.state_dict(lag) for lag in range(3)] == before
+        assert found + [batch["x"].tolist() for batch in running] == whole
+
+
+def test_windows_of_a_state_that_do_not_fit_in_memory_leave_the_loader_as_it_was() -> None:
+    # A window of the state is its rows, whatever the bytes that the pipeline asks for.
+    rows = flow.from_columns({"x": np.arange(4_000_000)})
+    with rows.shuffle("32MB").batch(1000).loader() as loader:
+        large = loader.state_dict()
+    with rows.shuffle("1MB").batch(1000).loader(memory_limit="80MB", threads=1, output="numpy") as loader:
+        running = iter(loader)
         next(running)
-        with pytest.raises(PlanError):
-            loader.load_state_dict({**loader.state_dict(), "shape": {}})
-        with pytest.raises(PlanError):
-            loader.load_state_dict({})
-        assert next(running)["x"].tolist() == BASE.batches(0)[1].values
+        before = loader.state_dict()
+        with pytest.raises(PlanError, match="memory_limit is 80 MB"):
+            loader.load_state_dict(large)
+        assert loader.state_dict() == before
+        next(running)
+
+
+def test_ranks_that_refuse_each_other_leave_a_loader_that_has_loaded_nothing() -> None:
+    pipe = flow.from_columns({"x": range(96)}).filter(_no_third).batch(global_size=6, lanes=6)
+    with pipe.loader() as loader:
+        state = loader.state_dict()
+
+    def refuse(state: Any) -> NoReturn:
+        raise RankError("the ranks run different orders.", hint="use one pipeline")
+
+    options = LoaderOptions(memory_limit=1 << 30, threads=1)
+    world = World(rank=0, size=4)
+    with Loader(pipe.node, 0, options, world, lambda batch, schema: batch, refuse) as alone:
+        for _ in range(2):
+            with pytest.raises(RankError):
+                alone.load_state_dict(state)
+            with pytest.raises(PlanError, match="not a multiple of lanes=6"):
+                next(iter(alone))
+        assert (alone.epoch, alone.step) == (0, 0)
+
+
+def test_ranks_that_could_exchange_nothing_are_never_run() -> None:
+    setup = make_setup(
+        flow.from_columns({"x": range(96)}).filter(_no_third).batch(global_size=8, lanes=4).node,
+        0,
+        LoaderOptions(memory_limit=1 << 30, threads=1),
+        World(rank=0, size=4),
+    )
+    with closing(ThreadPools(1, remote=False)) as pools, pytest.raises(InternalError, match="4 ranks"):
+        Running(setup, Meters(), Place(0, 0, None, 0), None, None, pools)
 
 
 def test_a_state_that_ranks_without_a_group_cannot_share_leaves_a_loader_that_does_not_run() -> None:
@@ -474,8 +548,6 @@ def test_a_world_larger_than_the_states_batch_is_refused() -> None:
 
 
 def test_another_source_of_the_same_size_is_refused() -> None:
-    from dataflow.errors import DataflowError
-
     state = _state_of(BASE)
     other = fragments((20, 20), first=5).shuffle(8).batch(global_size=4, lanes=2).loader()
     with other, pytest.raises(DataflowError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -15,6 +14,7 @@ from bench.data import data_set
 from bench.photographs import PHOTOGRAPHS, Part, encoded_parts
 from bench.shards import write_shard
 from connectors.tensors import to_arrow
+from dataflow.cores import available_cores
 
 __all__ = ["RAW_SIDE", "Format", "jpegs_in", "photographs_on_disk", "raw_images_on_disk"]
 
@@ -36,7 +36,7 @@ def photographs_on_disk(images: int) -> Path:
     """
 
     def make(folder: Path) -> None:
-        rows = encoded_parts(range(images), _LARGE, threads=os.cpu_count() or 1)
+        rows = encoded_parts(range(images), _LARGE, threads=available_cores())
         for name in PHOTOGRAPHS:
             (folder / "files" / name).mkdir(parents=True)
         for name in ("parquet", "tar"):

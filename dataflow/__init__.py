@@ -9,10 +9,10 @@
 Everything here is loaded when it is first used, so that importing takes no time.
 
 Folders, each importing only from those above it: errors.py, wording.py, parts.py (loading our own modules) and given.py
-(checks on arguments), connectors/ (formats), options.py and byte_sizes.py, index/ (what is where), order/ (which rows,
-when, on whom), graph/ (what a pipeline is), ops/ (operators), optimize/ (rules), execute/ (running it), loaders/
-(feeding a framework), fluent.py and image_verbs.py (the verbs), beginnings.py (where pipelines begin), recipes/ (ready
-pipelines), spec/ (pipelines as YAML and JSON), bench/, cli/ and __main__.py (the command).
+(checks on arguments), connectors/ (formats), options.py, byte_sizes.py and cores.py, index/ (what is where), order/
+(which rows, when, on whom), graph/ (what a pipeline is), ops/ (operators), optimize/ (rules), execute/ (running it),
+loaders/ (feeding a framework), fluent.py and image_verbs.py (the verbs), beginnings.py (where pipelines begin),
+recipes/ (ready pipelines), spec/ (pipelines as YAML and JSON), bench/, cli/ and __main__.py (the command).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from dataflow.byte_sizes import in_bytes
-from dataflow.execute.thread_pools import available_cores
+from dataflow.cores import available_cores
 from dataflow.given import as_path, check_choice
 from dataflow.options import ErrorPolicy, LoaderOptions, OnError, default_memory_limit
 

@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("dataflow.errors", "dataflow.wording", "dataflow.parts"),
     ("dataflow.given",),
     ("connectors",),
-    ("dataflow.byte_sizes", "dataflow.options"),
+    ("dataflow.byte_sizes", "dataflow.cores", "dataflow.options"),
     ("dataflow.index",),
     ("dataflow.order",),
     ("dataflow.graph",),

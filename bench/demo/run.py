@@ -18,8 +18,8 @@ from bench.demo.report import Outcome, print_outcome, say
 from bench.demo.size import Size
 from bench.demo.text import make_text
 from bench.photographs import check_extra
+from dataflow.cores import available_cores
 from dataflow.errors import PlanError
-from dataflow.execute.thread_pools import available_cores
 
 __all__ = ["run_demo"]
 

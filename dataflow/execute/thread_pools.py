@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 
 from connectors.stop import end_waits_at, stop_of_thread
 
-__all__ = ["ThreadPools", "available_cores"]
+__all__ = ["ThreadPools"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -88,8 +88,3 @@ def _stop_all() -> None:
 
 # The interpreter waits for the threads of all executors before it runs what `atexit` knows, hence CPython's own.
 getattr(threading, "_register_atexit", atexit.register)(_stop_all)
-
-
-def available_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

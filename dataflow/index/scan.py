@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -12,6 +11,7 @@ import numpy as np
 from connectors.contract import Connector, FileInfo, Scan
 from connectors.stop import end_waits_at
 from connectors.store import Store
+from dataflow.cores import available_cores
 from dataflow.errors import InternalError
 from dataflow.index.progress import Progress
 
@@ -71,7 +71,7 @@ def _groups(connector: Connector, store: Store, files: Sequence[FileInfo]) -> li
 
 
 def _threads(store: Store) -> int:
-    return min(_REMOTE_THREADS, 2 * (os.cpu_count() or 1)) if store.is_local else _REMOTE_THREADS
+    return min(_REMOTE_THREADS, 2 * available_cores()) if store.is_local else _REMOTE_THREADS
 
 
 def _scan_group(connector: Connector, store: Store, files: list[FileInfo]) -> list[Scan]:

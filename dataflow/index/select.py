@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from connectors.stop import end_waits_at
+from dataflow.cores import available_cores
 from dataflow.errors import InternalError
 from dataflow.index.cache import Place, cache_folder, key_of
 from dataflow.index.codec import BrokenFile, decode_bits, encode_bits
@@ -43,7 +43,7 @@ def bits(
 
     def make() -> Bitmap:
         with Progress(f"Filtering {index.name}", bar=progress) as shown:
-            return _computed(index, compute, threads or os.cpu_count() or 1, shown)
+            return _computed(index, compute, threads or available_cores(), shown)
 
     if not index.persistent:
         return make()

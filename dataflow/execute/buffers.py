@@ -11,6 +11,7 @@ import mmap
 import threading
 import weakref
 from collections import deque
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +35,7 @@ class BufferPool:
         self._free_bytes = 0
         self._leased = 0
         self._lock = threading.Lock()
-        # Appending to a deque is safe in a finalizer, which may run inside any of our own locked regions.
-        self._returned: deque[mmap.mmap] = deque()
+        self._returned = _Returned()
 
     @property
     def leased_bytes(self) -> int:
@@ -50,6 +50,7 @@ class BufferPool:
             self._keep_bytes = 0
             self._free.clear()
             self._free_bytes = 0
+            self._returned.close()
             self._take_back()
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
@@ -62,7 +63,7 @@ class BufferPool:
         memory = self._lease(_rounded(nbytes))
         # The one object at the bottom of every array over this memory: when it dies, nobody sees it any more.
         handle = (ctypes.c_char * len(memory)).from_buffer(memory)
-        weakref.finalize(handle, self._returned.append, memory).atexit = False
+        weakref.finalize(handle, self._returned.give, memory).atexit = False
         flat: npt.NDArray[np.generic] = np.frombuffer(memoryview(handle), wanted, count)
         return flat.reshape(shape)
 
@@ -92,13 +93,56 @@ class BufferPool:
         return memory
 
     def _take_back(self) -> None:
-        while self._returned:
-            memory = self._returned.popleft()
+        self._leased -= self._returned.take_dropped()
+        while (memory := self._returned.take()) is not None:
             size = len(memory)
             self._leased -= size
             if self._leased + self._free_bytes + size <= self._keep_bytes:
                 self._free.setdefault(size, []).append(memory)
                 self._free_bytes += size
+
+
+class _Returned:
+    """Memory that came back and was not taken yet; behind `close` it is dropped at once, and its size alone waits.
+
+    It takes no lock: `give` is called by finalizers, which may run inside any locked region.
+    """
+
+    def __init__(self) -> None:
+        self._memory: deque[mmap.mmap] = deque()
+        self._dropped_bytes: deque[int] = deque()
+        self._closed = False
+
+    def give(self, memory: mmap.mmap) -> None:
+        self._memory.append(memory)
+        # Asked only now: what comes while `close` runs is dropped by one of the two.
+        if self._closed:
+            self._drop()
+
+    def take(self) -> mmap.mmap | None:
+        """Memory that came back, None when there is no more of it."""
+        try:
+            return self._memory.popleft()
+        except IndexError:
+            return None
+
+    def take_dropped(self) -> int:
+        """Bytes dropped since this was asked."""
+        total = 0
+        while self._dropped_bytes:
+            total += self._dropped_bytes.popleft()
+        return total
+
+    def close(self) -> None:
+        """Drop what came back, and what will."""
+        self._closed = True
+        self._drop()
+
+    def _drop(self) -> None:
+        # Others may take from the same end meanwhile.
+        with suppress(IndexError):
+            while True:
+                self._dropped_bytes.append(len(self._memory.popleft()))
 
 
 def _fresh(size: int) -> mmap.mmap:

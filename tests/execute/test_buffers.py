@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import mmap
+import weakref
 from typing import NoReturn
 
 import numpy as np
@@ -75,3 +77,26 @@ def test_memory_that_the_system_refuses_is_not_counted_as_in_use(monkeypatch: py
     assert pool.leased_bytes == 0
     array = pool.empty((200_000,), "uint8")
     assert pool.leased_bytes >= array.nbytes
+
+
+def test_a_closed_pool_lets_go_of_memory_in_the_moment_in_which_it_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[weakref.ref[mmap.mmap]] = []
+    fresh = buffers._fresh
+
+    def noted(size: int) -> mmap.mmap:
+        memory = fresh(size)
+        made.append(weakref.ref(memory))
+        return memory
+
+    monkeypatch.setattr(buffers, "_fresh", noted)
+    pool = BufferPool(keep_bytes=1 << 24)
+    arrays = [pool.empty((1 << 20,), "uint8") for _ in range(3)]
+    # One comes back before the end, the others behind it, when nobody asks the pool for anything any more.
+    del arrays[0]
+    assert made[0]() is not None
+    pool.close()
+    arrays.clear()
+    assert [memory() for memory in made] == [None, None, None]
+    assert pool.leased_bytes == 0

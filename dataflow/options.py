@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
+from dataflow.cores import available_cores
 from dataflow.errors import PlanError
 from dataflow.given import as_whole, check_choice, check_flags
 
-__all__ = ["MOST_RANKS", "ErrorPolicy", "LoaderOptions", "World", "default_memory_limit"]
+__all__ = ["MOST_RANKS", "ErrorPolicy", "LoaderOptions", "PassOptions", "World", "default_memory_limit"]
 
 # Each has at least one row of a batch, and `explain` looks at each.
 MOST_RANKS = 1 << 20
@@ -96,6 +97,17 @@ class LoaderOptions:
 def default_memory_limit() -> int:
     """A quarter of the memory that this process may use (its cgroup's, or the machine's), at most 4 GB."""
     return min(4 * 10**9, _memory() // 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassOptions:
+    """What a pass over rows beforehand may take: `memory_limit` in bytes, of all its threads together.
+
+    The defaults hold where a pipeline is asked without a loader.
+    """
+
+    memory_limit: int = field(default_factory=default_memory_limit)
+    threads: int = field(default_factory=available_cores)
 
 
 def _memory() -> int:

@@ -25,6 +25,7 @@ from dataflow.ops.read import PinnedSource
 from dataflow.optimize.name_draws import name_batch_draws
 from dataflow.optimize.push_projection import narrow_to
 from dataflow.optimize.rules import optimize
+from dataflow.options import PassOptions
 from dataflow.order import stream as streams
 from dataflow.order.stream import Leaf, Stream
 
@@ -98,6 +99,7 @@ class _Compiler:
     pinned: Mapping[int, Source]  # sources that stand in for others, by the id() of those
     evaluate: bool
     tolerant: bool
+    passes: PassOptions
     numbers: dict[int, NumberedSource] = field(default_factory=dict)
     window_rows: list[int] = field(default_factory=list)
     window_rows_asked: list[int] = field(default_factory=list)
@@ -132,7 +134,8 @@ class _Compiler:
     def _find(self, step: Node, below: Node, stream: Stream, *, tolerant: bool) -> Kept:
         over = step.over(below)
         read = narrow_to(below, over.traits.reads)
-        return find_kept(over.over(read), stream, self.seed, _by_number(self.numbers), tolerant=tolerant)
+        sources = _by_number(self.numbers)
+        return find_kept(over.over(read), stream, self.seed, sources, tolerant=tolerant, options=self.passes)
 
     def resolve(self, node: Node) -> Node:
         """Fresh nodes, of which each knows its schema: functions without one are asked with the first rows."""
@@ -289,13 +292,14 @@ def compile_plan(
     *,
     evaluate: bool = True,
     tolerant: bool = False,
+    passes: PassOptions | None = None,
 ) -> Plan:
     """Compile a pipeline; `windows` are the window rows that a state keeps.
 
     `indexes`, by the id() of a source, stand in for the sources' own: those that a state was saved with. Without
     `evaluate` no function is asked for its columns and no pass of a filter is run: such a plan is for looking at,
     and its rows are those in front of such filters, and of what counts theirs. With `tolerant` a row that such a
-    pass cannot decide about is kept, and is bad when it is delivered.
+    pass cannot decide about is kept, and is bad when it is delivered. `passes` is what these may take.
 
     Raises:
         PlanError: the steps do not fit together.
@@ -304,7 +308,7 @@ def compile_plan(
     """
     below, batch_steps = split_at_batch(node)
     pinned = {key: PinnedSource(index=index) for key, index in (indexes or {}).items()}
-    compiler = _Compiler(seed, windows, pinned, evaluate, tolerant)
+    compiler = _Compiler(seed, windows, pinned, evaluate, tolerant, passes or PassOptions())
     for step in walk(below):
         if step.source is not None:
             compiler.numbered(pinned.get(id(step.source), step.source))

@@ -26,6 +26,8 @@ __all__ = ["FileOrder", "run_window"]
 Int64s = npt.NDArray[np.int64]
 
 _SLICE_BYTES = 8 << 20
+# Of a block: what a reader decodes of it at a time.
+_SLICE_SHARE = 1 / 4
 # What a block may hold, and from how many rows on a larger one saves nothing.
 _BLOCK_BYTES = 32 << 20
 _BLOCK_ROWS = 1 << 16
@@ -36,12 +38,15 @@ class FileOrder:
 
     Args:
         stream: the rows of `node`.
+        block_bytes: what a block may hold; None for what is fast.
     """
 
-    def __init__(self, node: Node, stream: Stream, seed: int) -> None:
+    def __init__(self, node: Node, stream: Stream, seed: int, *, block_bytes: int | None = None) -> None:
         self._program, self._stream, self._seed = compile_program(node), stream, seed
+        self._block_bytes = _BLOCK_BYTES if block_bytes is None else min(_BLOCK_BYTES, block_bytes)
+        slice_bytes = min(_SLICE_BYTES, int(_SLICE_SHARE * self._block_bytes))
         # One for each group, so that what comes next goes on with the decoder that is open.
-        self._readers = OpenStreams(_SLICE_BYTES, limit=len(self._program.groups))
+        self._readers = OpenStreams(slice_bytes, limit=len(self._program.groups))
 
     def close(self) -> None:
         """Close the readers that wait; may be called twice."""
@@ -61,12 +66,18 @@ class FileOrder:
         turned = Turned(self._seed, turn, Meters(), isolate)
         return run_window(self._program, self._stream, window, turned, readers=self._readers)
 
-    def blocks(self, *, turn: Turn = 0, isolate: bool = False) -> Iterator[tuple[int, int, Block]]:
-        """All rows, block by block, each with where it starts and stops; all but the last start at a multiple of 8."""
-        fitting = int(min(_BLOCK_ROWS, _BLOCK_BYTES / self._program.row_bytes))
+    def blocks(
+        self, first: int = 0, end: int | None = None, *, turn: Turn = 0, isolate: bool = False
+    ) -> Iterator[tuple[int, int, Block]]:
+        """Rows `first` to `end` (None: all), block by block, each with where it starts and stops.
+
+        Blocks start a multiple of 8 rows behind `first`.
+        """
+        until = self._stream.n if end is None else end
+        fitting = int(min(_BLOCK_ROWS, self._block_bytes / self._program.row_bytes))
         rows = max(8, fitting // 8 * 8)
-        for start in range(0, self._stream.n, rows):
-            stop = min(self._stream.n, start + rows)
+        for start in range(first, until, rows):
+            stop = min(until, start + rows)
             yield start, stop, self.read(start, stop, turn=turn, isolate=isolate)
 
 

@@ -22,6 +22,7 @@ from dataflow.graph.node import Kept, NameRows, Node, Selection
 from dataflow.index.index import Index
 from dataflow.index.progress import Progress
 from dataflow.index.select import bits
+from dataflow.options import PassOptions
 from dataflow.order.stream import Stream
 
 __all__ = ["find_kept"]
@@ -30,13 +31,23 @@ Bools = npt.NDArray[np.bool_]
 T = TypeVar("T")
 
 
-def find_kept(step: Node, stream: Stream, seed: int, sources: Mapping[int, Index], *, tolerant: bool) -> Kept:
+# Memory for one thread of a pass: with less there are fewer threads.
+_THREAD_BYTES = 32 << 20
+# Of that: what a block may hold. It is decoded, put in its place and looked at by the condition, which makes columns of
+# its own, beside what the decoder keeps.
+_BLOCK_SHARE = 1 / 8
+
+
+def find_kept(
+    step: Node, stream: Stream, seed: int, sources: Mapping[int, Index], *, tolerant: bool, options: PassOptions
+) -> Kept:  # fmt: skip
     """Which rows a step that selects keeps of those that go into it, which are the rows of `stream`.
 
     With `tolerant` a row is kept about which nothing can be found out, so that the loader's policy decides about it.
 
     Args:
         sources: by number.
+        options: of the pass, which holds a few rows of each fragment that it is in.
 
     Raises:
         DataflowError: that of the first such row, unless `tolerant`; it has a note with file and row.
@@ -47,12 +58,16 @@ def find_kept(step: Node, stream: Stream, seed: int, sources: Mapping[int, Index
     decide = _Decision(step, selection, row_namer(sources), place_finder(sources), tolerant)
     source, key = step.input.source, selection.selection_key
     if source is not None and key is not None:
-        return Kept(_by_fragment(key, source.index, stream, replace(decide, tolerant=True)))
+        return Kept(_by_fragment(key, source.index, stream, replace(decide, tolerant=True), options))
     bitmap = np.zeros(-(-stream.n // 8), np.uint8)
     error: Exception | None = None
     is_open = False
     names = ", ".join(sources[leaf.number].name for leaf in stream.leaves)
-    with closing(FileOrder(step.input, stream, seed)) as order, Progress(f"Filtering {names}") as progress:
+    block_bytes = int(_BLOCK_SHARE * options.memory_limit)
+    with (
+        closing(FileOrder(step.input, stream, seed, block_bytes=block_bytes)) as order,
+        Progress(f"Filtering {names}") as progress,
+    ):
         progress.begin(stream.n)
         for start, stop, block in order.blocks(isolate=tolerant):
             found = decide.about(block, stop - start)
@@ -114,25 +129,31 @@ class _Decision:
             raise located(first, self.place) from error
 
 
-def _by_fragment(key: str, index: Index, stream: Stream, decide: _Decision) -> npt.NDArray[np.uint8]:
+def _by_fragment(
+    key: str, index: Index, stream: Stream, decide: _Decision, options: PassOptions
+) -> npt.NDArray[np.uint8]:
     """The bitmap of a source, which is kept on disk where its files can be told apart."""
     # Footers are looked at only where the bitmap is not cached.
     possible = _Once(lambda: _possible(decide.step, index))
+    threads = max(1, min(options.threads, options.memory_limit // _THREAD_BYTES))
+    block_bytes = int(_BLOCK_SHARE * options.memory_limit / threads)
 
     def compute(fragment: int) -> Bools:
         start, stop = int(index.starts[fragment]), int(index.starts[fragment + 1])
         some = possible()
         if some is not None and not some[fragment]:
             return np.zeros(stop - start, np.bool_)
+        keep = np.zeros(stop - start, np.bool_)
         # Draws take no part: a source makes none.
-        with closing(FileOrder(decide.step.input, stream, 0)) as order:
-            block = order.read(start, stop, isolate=True)
-        found = decide.about(block, stop - start)
-        if found.error is not None and found.open:
-            raise found.error
-        return found.keep
+        with closing(FileOrder(decide.step.input, stream, 0, block_bytes=block_bytes)) as order:
+            for low, high, block in order.blocks(start, stop, isolate=True):
+                found = decide.about(block, high - low)
+                if found.error is not None and found.open:
+                    raise found.error
+                keep[low - start : high - start] = found.keep
+        return keep
 
-    return bits(index, key, compute)
+    return bits(index, key, compute, threads=threads)
 
 
 class _Once(Generic[T]):

@@ -17,7 +17,7 @@ from dataflow.execute.shape import compare_shape, order_shape
 from dataflow.execute.state import State, base_state
 from dataflow.graph.node import BatchSizes, Node, split_at_batch
 from dataflow.index.index import Index
-from dataflow.options import LoaderOptions, World
+from dataflow.options import LoaderOptions, PassOptions, World
 from dataflow.order.batches import Batching, Steps, check_batch, check_length
 from dataflow.order.epoch import EpochOrder
 from dataflow.order.lanes import below
@@ -84,7 +84,8 @@ def make_setup(
     batch_step = _batch_step(node)
     windows = None if state is None else state.windows
     tolerant = options.errors.on_error != "raise"
-    plan = compile_plan(node, seed, windows, indexes, tolerant=tolerant)
+    passes = PassOptions(memory_limit=options.memory_limit, threads=options.threads)
+    plan = compile_plan(node, seed, windows, indexes, tolerant=tolerant, passes=passes)
     plan = replace(plan, skips_bad_rows=options.errors.on_error == "skip")
     # Leaving rows out shapes the order; replacing or raising does not.
     skips = "skip" if plan.skips_bad_rows else "keep"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from connectors.memory import InMemory
 from dataflow.errors import PlanError, StageError
 from dataflow.execute import sample
 from dataflow.execute.compile import compile_plan
+from dataflow.index import select
 from dataflow.ops.read import MemorySource, Read
 
 
@@ -258,16 +261,22 @@ class _Forward(InMemory):
     """A table that is one fragment, read forward; it notes where reading began."""
 
     begun: list[int] = field(default_factory=list)
+    most_rows: list[int] = field(default_factory=list)
 
     def read(
         self, opened: Opened, fragment: Fragment, schema: pa.Schema, start: int, stop: int, max_rows: int
     ) -> Any:
         self.begun.append(start)
+        self.most_rows.append(max_rows)
         return super().read(opened, fragment, schema, start, stop, max_rows)
 
     @property
     def traits(self) -> Any:
         return type(super().traits)(row_ranges=False, single_rows=False)
+
+    @cached_property
+    def _batches(self) -> Any:
+        return self.table.to_batches()
 
 
 def test_a_fragment_that_is_read_forward_is_decoded_once_in_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,6 +304,54 @@ def test_a_pass_over_wide_rows_holds_few_of_them(monkeypatch: pytest.MonkeyPatch
     wide = flow.from_columns({"x": np.arange(100), "wide": np.zeros((100, 50))})
     assert wide.filter(odd, batched=True).counted().count() == 50
     assert largest == [24]
+
+
+@pytest.mark.parametrize("by_function", [False, True])
+def test_a_pass_for_a_loader_keeps_to_its_memory_limit_however_large_a_fragment_is(by_function: bool) -> None:
+    rows, largest = 300_000, [0]
+    source = _Forward(pa.table({"x": np.arange(rows), "y": pa.array(["some text of the row"] * rows)}))
+    pipe = flow.Pipeline(Read(data=MemorySource(connector=source)))
+    width = 20 + 4 + (8 if by_function else 0)  # bytes of a row, of the columns that are read
+    with pipe.batch(10).loader():
+        pass  # rows are read to know how large they are
+
+    def every(columns: Row) -> Any:
+        largest[0] = max(largest[0], len(columns["x"]))
+        return np.array([text.startswith("some") for text in columns["y"]])
+
+    chosen = (
+        pipe.filter(every, batched=True).counted() if by_function else pipe.filter([("y", "!=", "other")])
+    )
+    source.begun.clear()
+    source.most_rows.clear()
+    with chosen.batch(10).loader(memory_limit="16MB", threads=1) as loader:
+        assert len(loader) == rows // 10
+    assert source.begun == [0]  # decoded once
+    assert max(source.most_rows) * width <= 16_000_000 / 16
+    assert largest[0] * width <= 16_000_000 / 4
+
+
+def test_a_pass_for_a_loader_has_as_many_threads_as_the_loader(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(select, "_TASK_ROWS", 8)
+    asked: list[int | None] = []
+
+    def noted(threads: int, **options: Any) -> ThreadPoolExecutor:
+        asked.append(threads)
+        return ThreadPoolExecutor(threads, **options)
+
+    monkeypatch.setattr(select, "ThreadPoolExecutor", noted)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(5)), raising=False)
+    monkeypatch.setattr("dataflow.cores._CGROUP", tmp_path)
+    for options in ({"threads": 1}, {"threads": 3}, {"threads": 3, "memory_limit": "64MB"}):
+        with _numbers().filter([("x", ">", 3)]).batch(4).loader(**options):
+            pass
+    assert asked == [1, 3, 1]
+    assert len(_numbers().filter([("x", ">", 3)]).batch(4).loader(threads=1)) == 9
+    asked.clear()
+    assert _numbers().filter([("x", ">", 3)]).count() == 36
+    assert asked == [5]
 
 
 # ---- where it cannot be

@@ -61,6 +61,7 @@ Read in this order:
     quarantine.py the file that lists bad rows
     row_names.py  the file and the row in it of a sample id
     metrics.py    counters of every stage
+    clock.py      the time that a loader is iterated
     advice.py     what they say about the bottleneck
     report.py     both as a table
     trace.py      spans of every stage on one timeline

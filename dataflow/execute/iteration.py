@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Generic, NoReturn, Self, TypeVar
 
 from dataflow.errors import LoaderClosed, PlanError
+from dataflow.execute.clock import Lap
 from dataflow.execute.running import Running, Taken
 
 __all__ = ["EpochIterator", "check_process"]
@@ -32,6 +33,7 @@ class EpochIterator(Generic[T]):
     """The batches that `running` makes, up to the end of the epoch that it is in.
 
     Args:
+        lap: the time of this `for`, which ends with it.
         deliver: makes of a batch what the user gets, and moves the loader behind it.
         pass_end: moves the loader behind an epoch that has no further batch.
         give_up: ends `running` behind an error, for what was taken from it is lost with this iterator.
@@ -40,11 +42,12 @@ class EpochIterator(Generic[T]):
     def __init__(
         self,
         running: Running,
+        lap: Lap,
         deliver: Callable[[Taken], T],
         pass_end: Callable[[], None],
         give_up: Callable[[BaseException], None],
     ) -> None:
-        self._running = running
+        self._running, self._lap = running, lap
         self._deliver, self._pass_end, self._give_up = deliver, pass_end, give_up
         self._process = os.getpid()
         self._exhausted = False
@@ -54,6 +57,11 @@ class EpochIterator(Generic[T]):
     def close(self) -> None:
         """Give no further batch."""
         self.closed = True
+        self._lap.end()
+
+    def __del__(self) -> None:
+        # Behind `break` nobody holds it any more.
+        self._lap.end()
 
     def __reduce__(self) -> NoReturn:
         # What asks for it: pickle, and both kinds of copy.
@@ -67,6 +75,7 @@ class EpochIterator(Generic[T]):
 
     def __next__(self) -> T:
         if self._exhausted:
+            self._lap.end()
             raise StopIteration
         if self.closed:
             raise LoaderClosed(
@@ -84,6 +93,7 @@ class EpochIterator(Generic[T]):
             return self._next()
         except StopIteration:
             self._exhausted = True
+            self._lap.end()
             raise
         except BaseException as error:
             self.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from dataflow.errors import ConnectorError, DataError, InternalError, LoaderClos
 from dataflow.execute.advice import advice
 from dataflow.execute.agree import Gathers
 from dataflow.execute.assemble import HostBatch
+from dataflow.execute.clock import Clock
 from dataflow.execute.course import Course, resume
 from dataflow.execute.dealt import DealtPlace
 from dataflow.execute.executor import Executor, ThreadExecutor
@@ -69,7 +69,7 @@ class Loader(Generic[T]):
         # Weak: an iterator that nobody holds is one that was broken off.
         self._iterator: Callable[[], EpochIterator[T] | None] = lambda: None
         self._meters = Meters(Recorder() if options.trace is not None else None)
-        self._started_s: float | None = None
+        self._clock = Clock()
         self._delivered = 0
         self._begun: Course | None = None
         self._position = Position(Place(0, 0, None, 0))
@@ -253,10 +253,9 @@ class Loader(Generic[T]):
             until = self._course.until(place.epoch)
             pools = self._executor.pools(setup)
             running = self._running = Running(setup, self._meters, place, until, self._gathers, pools)
-        if self._started_s is None:
-            self._started_s = time.perf_counter()
+        if not self._clock.started:
             say_left_out(setup)
-        iterator = EpochIterator(running, self._deliver, self._pass_end, self._give_up)
+        iterator = EpochIterator(running, self._clock.start(), self._deliver, self._pass_end, self._give_up)
         self._iterator = weakref.ref(iterator)
         return iterator
 
@@ -285,8 +284,11 @@ class Loader(Generic[T]):
     # ---- what it says
 
     def stats(self) -> dict[str, Json]:
-        """Rows, bytes, busy and waiting seconds of every stage; what limits throughput, and what would help."""
-        elapsed = 0.0 if self._started_s is None else time.perf_counter() - self._started_s
+        """Rows, bytes, busy and waiting seconds of every stage; what limits throughput, and what would help.
+
+        `elapsed_s` is the time between the begin and the end of each `for`.
+        """
+        elapsed = self._clock.elapsed_s
         stages = self._meters.snapshot()
         limit, hint = advice(stages, elapsed, self._options.threads)
         return {

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from recipes import Recipe, loaders
+
+import dataflow as flow
+from dataflow.errors import StageError
 
 
 @pytest.mark.parametrize("function", ["none", "map", "filter"])
@@ -59,3 +65,32 @@ def test_the_trace_is_a_timeline_of_every_stage(tmp_path: Path) -> None:
     named = {event["tid"] for event in events if event["ph"] == "M"}
     assert {span["tid"] for span in spans} <= named
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("end", ["whole", "break", "error", "close"])
+def test_time_between_two_fors_is_not_counted(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    now = [0.0]
+    monkeypatch.setattr("dataflow.execute.clock.time", SimpleNamespace(perf_counter=lambda: now[0]))
+
+    def fail(row: dict[str, Any]) -> dict[str, Any]:
+        if end == "error" and row["x"] == 7:
+            raise ValueError("seven")
+        return row
+
+    loader = flow.from_columns({"x": range(8)}).map(fail).batch(2).loader(output="numpy")
+    with suppress(StageError):
+        for number, _ in enumerate(loader):
+            now[0] += 1.0
+            if end == "break" and number == 2:
+                break
+    if end == "close":
+        loader.close()
+    steps = 3 if end in ("break", "error") else 4
+    now[0] += 100.0
+    assert loader.stats()["elapsed_s"] == steps
+    if end != "close":
+        with suppress(StageError):
+            for _ in loader:
+                now[0] += 1.0
+        assert loader.stats()["elapsed_s"] == steps + (3 if end == "error" else 4)
+    loader.close()

@@ -13,10 +13,10 @@ from dataflow.errors import LoaderClosed
 from dataflow.execute.assemble import HostBatch
 from dataflow.execute.made import Made
 
-__all__ = ["Ahead"]
+__all__ = ["DEPTH", "Ahead"]
 
-# Runs that lie ready, beside the one in the making.
-_DEPTH = 2
+# Runs that are made ahead of the one that is being delivered.
+DEPTH = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,19 @@ class Ahead:
     The thread ends with the driver, at its first error (which `get` raises once, behind all that was made before
     it), or at `close`; then it calls `at_end`.
 
+    Args:
+        depth: runs made, or in the making, that nobody has taken.
+
     Both directions are SimpleQueues, whose `put` may be called from a finalizer that runs inside any other call.
     """
 
-    def __init__(self, driver: Generator[Made, None, None], at_end: Callable[[], None]) -> None:
+    def __init__(
+        self, driver: Generator[Made, None, None], at_end: Callable[[], None], depth: int = DEPTH
+    ) -> None:
         self._driver, self._at_end = driver, at_end
         self._made: SimpleQueue[Made | _Ended] = SimpleQueue()
         self._room: SimpleQueue[None] = SimpleQueue()
-        for _ in range(_DEPTH):
+        for _ in range(depth):
             self._room.put(None)
         # None that is done: it would keep its windows in memory.
         self._making: set[Future[list[HostBatch]]] = set()

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from dataflow.errors import PlanError
+from dataflow.execute.ahead import DEPTH
 from dataflow.execute.compile import Plan
 from dataflow.options import LoaderOptions, World
 from dataflow.order.batches import Batching
@@ -216,7 +217,9 @@ class Budget:
         run_bytes = _RUN_BYTES
         if plan.program.bare and self.lanes_here == 1:
             run_bytes = max(run_bytes, min(_SHOWN_BYTES, int(_SHOWN_SHARE * options.memory_limit)))
-        steps = min(_MOST_STEPS, max(1, options.prefetch // 2), max(1, int(run_bytes / batch_bytes)))
+        # All but one batch of the run that is being delivered are ahead too.
+        within = (options.prefetch + 1) // (DEPTH + 1)
+        steps = min(_MOST_STEPS, max(1, within), max(1, int(run_bytes / batch_bytes)))
         limit = max(1, options.memory_limit - self.beside_bytes)
         remote = any(not source.index.store.is_local for source in plan.sources)
         ahead = min(limit, _REMOTE_AHEAD_BYTES if remote else _AHEAD_BYTES)

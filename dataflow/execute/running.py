@@ -17,7 +17,7 @@ import pyarrow as pa
 from connectors.contract import Json
 from dataflow.errors import InternalError, PlanError
 from dataflow.execute.agree import Alone, Gathers, Ranks, Together
-from dataflow.execute.ahead import Ahead
+from dataflow.execute.ahead import DEPTH, Ahead
 from dataflow.execute.arrow_use import ArrowUse
 from dataflow.execute.assemble import HostBatch
 from dataflow.execute.buffers import BufferPool
@@ -100,7 +100,9 @@ class Running:
         self._made: Made | None = None
         self._batches: deque[HostBatch] = deque()
         self._horizon = Horizon(place.epoch, setup.options.epochs, until)
-        self._ahead = Ahead(_within(self._horizon, self._driver(place)), self._let_go)
+        self._ahead = Ahead(
+            _within(self._horizon, self._driver(place)), self._let_go, min(DEPTH, setup.options.prefetch)
+        )
         _OPEN.add(self)
 
     def _bench(self) -> Bench:

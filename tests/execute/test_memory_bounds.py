@@ -161,3 +161,22 @@ def test_only_columns_that_stay_arrow_take_memory_to_be_brought_into_order() -> 
             found.append(loader._course.now.budget.arranging_bytes)
     assert found[0] == 0
     assert 500 * 1000 <= found[1] < 500 * 1100
+
+
+@pytest.mark.parametrize("prefetch", [1, 2, 3, 8, 11, 128])
+@pytest.mark.parametrize("function", ["none", "map"])
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_no_more_batches_are_assembled_ahead_than_prefetch_says(
+    monkeypatch: pytest.MonkeyPatch, prefetch: int, function: str, lanes: int
+) -> None:
+    work_inline(monkeypatch)
+    pipe = Recipe(parts=((1200,),), window=100, function=function, batch=4, lanes=lanes).pipe()
+    with pipe.loader(output="numpy", prefetch=prefetch, threads=1) as loader:
+        most = 0
+        for taken, _ in enumerate(iter(loader), start=1):
+            if taken > 140:
+                break
+            await_rest(loader)
+            stages: Any = loader.stats()["stages"]
+            most = max(most, stages["assemble"]["rows"] // 4 - taken)
+        assert 1 <= most <= prefetch

@@ -40,6 +40,8 @@ Read in this order:
     alike.py      whether ranks that meet run one order
     assemble.py   rows of lanes side by side: one rank's batch
     finish.py     the steps behind `batch`, over a rank's batch
+    develop.py    what makes images of whole batches, as the engine sees it
+    incoming.py   batches that come from the driver, and those whose images are in the making
     ahead.py      the thread that works ahead of the training loop
     running.py    threads and memory while a loader is iterated
     horizon.py    which epochs are read ahead

@@ -12,6 +12,7 @@ import numpy as np
 from dataflow.errors import PlanError
 from dataflow.execute.ahead import DEPTH
 from dataflow.execute.compile import Plan
+from dataflow.execute.develop import DEVELOPING
 from dataflow.options import LoaderOptions, World
 from dataflow.order.batches import Batching
 from dataflow.order.deal import first_cap
@@ -118,6 +119,7 @@ class Budget:
             "readers": self.reader_bytes,
             "bringing a window into order": self.arranging_bytes,
             "what operators made": self.output_bytes,
+            "images that are made of batches": self.developing_bytes,
             "rows offered to the deal": self.offered_bytes,
             "decoders and allocators": kept + self.spare_bytes,
         }
@@ -172,6 +174,12 @@ class Budget:
     def output_bytes(self) -> int:
         """What operators may have made that no batch has taken."""
         return 0 if self.plan.program.bare else min(_OUTPUT_BYTES, self.options.memory_limit // 16)
+
+    @property
+    def developing_bytes(self) -> int:
+        """The images of the batches that are in the making behind `batch`, and of the one handed out."""
+        share = -(-self.batching.batch // self.world.size)
+        return int((DEVELOPING + 1) * share * self.plan.developed_bytes)
 
     @property
     def spare_bytes(self) -> int:

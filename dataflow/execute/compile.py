@@ -21,6 +21,8 @@ from dataflow.execute.selection import find_kept
 from dataflow.graph.draw import Draw
 from dataflow.graph.node import Kept, Node, Selection, Source, split_at_batch, walk
 from dataflow.index.index import Index
+from dataflow.ops.images.backend import ImageBackend
+from dataflow.ops.images.defer import DevelopImages, defer_images
 from dataflow.ops.read import PinnedSource
 from dataflow.optimize.name_draws import name_batch_draws
 from dataflow.optimize.push_projection import narrow_to
@@ -48,7 +50,11 @@ class NumberedSource:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a loader runs. `root` is the step below batch; `batch_steps` are those from batch on."""
+    """What a loader runs. `root` is the step below batch; `batch_steps` are those from batch on.
+
+    Behind them, where another backend than the kernel makes images, come those that it `develops` of a batch, and
+    `late_steps`, which want these.
+    """
 
     root: Node
     batch_steps: tuple[Node, ...]
@@ -60,6 +66,8 @@ class Plan:
     windows_asked: tuple[int, ...]  # those that a run would begin with, where a state keeps others
     output_window: int | None = None
     skips_bad_rows: bool = False  # a row that cannot be made is left out
+    develops: tuple[DevelopImages, ...] = ()
+    late_steps: tuple[Node, ...] = ()
 
     @property
     def lengths_known(self) -> bool:
@@ -72,9 +80,22 @@ class Plan:
         return self.root.schema
 
     @property
+    def delivered_schema(self) -> pa.Schema | None:
+        """The columns of a batch, where they are known."""
+        schema = self.schema
+        for step in (*self.batch_steps[1:], *self.develops, *self.late_steps):
+            schema = step.infer([schema])
+        return schema
+
+    @property
     def delivered_bytes(self) -> float:
-        """Estimated bytes of one row as it is delivered."""
+        """Estimated bytes of one row as it is assembled."""
         return sum(map(_field_bytes, self.schema)) if self.schema is not None else 0.0
+
+    @property
+    def developed_bytes(self) -> float:
+        """Those of the images of one row that are made behind `batch`."""
+        return sum(_bytes_of(step.image_type) for step in self.develops)
 
     @property
     def row_bytes(self) -> float:
@@ -88,7 +109,11 @@ class Plan:
 
 
 def _field_bytes(field: pa.Field[Any]) -> float:
-    dense = shape_of(field.type)
+    return _bytes_of(field.type)
+
+
+def _bytes_of(kind: Any) -> float:
+    dense = shape_of(kind)
     return _UNKNOWN_BYTES if dense is None else dense[0].itemsize * float(prod(dense[1]))
 
 
@@ -293,13 +318,15 @@ def compile_plan(
     evaluate: bool = True,
     tolerant: bool = False,
     passes: PassOptions | None = None,
+    images: ImageBackend | None = None,
 ) -> Plan:
     """Compile a pipeline; `windows` are the window rows that a state keeps.
 
     `indexes`, by the id() of a source, stand in for the sources' own: those that a state was saved with. Without
     `evaluate` no function is asked for its columns and no pass of a filter is run: such a plan is for looking at,
     and its rows are those in front of such filters, and of what counts theirs. With `tolerant` a row that such a
-    pass cannot decide about is kept, and is bad when it is delivered. `passes` is what these may take.
+    pass cannot decide about is kept, and is bad when it is delivered. `passes` is what these may take. `images` makes
+    of a batch what it can, the kernel all else.
 
     Raises:
         PlanError: the steps do not fit together.
@@ -318,8 +345,16 @@ def compile_plan(
     compiler.window_rows.clear()
     compiler.window_rows_asked.clear()
     stream = compiler.stream(root)
+    develops: tuple[DevelopImages, ...] = ()
+    if images is not None and batch_steps:
+        root, develops = defer_images(root, images, verify=tolerant)
+    keyed = name_batch_draws(batch_steps)
+    # What stands behind `batch` wants images where there are any.
+    early, late = (keyed[:1], keyed[1:]) if develops else (keyed, [])
+    behind = _behind(root, [*early, *develops, *late])
     return Plan(
-        root=root, batch_steps=_behind(root, name_batch_draws(batch_steps)),
+        root=root, batch_steps=behind[: len(early)], develops=develops,
+        late_steps=behind[len(early) + len(develops) :],
         sources=tuple(compiler.numbers.values()), stream=stream, program=compile_program(root), seed=seed,
         windows=tuple(compiler.window_rows), windows_asked=tuple(compiler.window_rows_asked),
         output_window=compiler.output_window,

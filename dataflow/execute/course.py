@@ -14,6 +14,7 @@ from dataflow.execute.state import State
 from dataflow.graph.node import Node, distinct_sources
 from dataflow.index.cache import find_files, keep_files
 from dataflow.index.identity import Resumed, compare
+from dataflow.ops.images.backend import ImageBackend
 from dataflow.options import LoaderOptions, World
 from dataflow.wording import counted
 
@@ -45,8 +46,9 @@ class Course:
 
 
 def resume(
-    node: Node, seed: int, options: LoaderOptions, world: World, state: State, *, new_files: bool
-) -> Course:
+    node: Node, seed: int, options: LoaderOptions, world: World, state: State, *, new_files: bool,
+    images: ImageBackend | None = None,
+) -> Course:  # fmt: skip
     """The course of a run that goes on from a state; `new_files` join at the next epoch that begins.
 
     States of later epochs name the index with these files, so it is kept for the next resume.
@@ -57,7 +59,7 @@ def resume(
     """
     say_kept_batch(node, world.size, state)
     sources = _resumed(node, state, new_files=new_files)
-    make = partial(make_setup, node, seed, options, world, state)
+    make = partial(make_setup, node, seed, options, world, state, images=images)
     later = {key: source.later for key, source in sources.items()}
     if not state.step or all(source.later is source.now for source in sources.values()):
         course = Course.steady(make(later))

@@ -22,6 +22,7 @@ from dataflow.execute.assemble import HostBatch
 from dataflow.execute.clock import Clock
 from dataflow.execute.course import Course, resume
 from dataflow.execute.dealt import DealtPlace
+from dataflow.execute.develop import ByKernel, Development
 from dataflow.execute.executor import Executor, ThreadExecutor
 from dataflow.execute.iteration import EpochIterator, check_process
 from dataflow.execute.metrics import Meters
@@ -43,6 +44,7 @@ from dataflow.wording import counted
 __all__ = ["Loader"]
 
 T = TypeVar("T")
+_BY_KERNEL = ByKernel()
 
 
 class Loader(Generic[T]):
@@ -52,17 +54,20 @@ class Loader(Generic[T]):
         convert: makes of a rank's rows, and the schema they have where it is known, what the user gets.
         gathers: opens what ranks exchange numbers over, where lengths are not known beforehand; all ranks call it
             with what no step changes of their states, which must be the same on all.
+        development: what makes images behind `batch`; without, the kernel makes all of them.
     """
 
     def __init__(
         self, node: Node, seed: int, options: LoaderOptions, world: World,
         convert: Callable[[HostBatch, pa.Schema | None], T],
         gathers: Callable[[Mapping[str, Json]], Gathers] | None = None,
+        development: Development = _BY_KERNEL,
     ) -> None:  # fmt: skip
         self._node, self._seed, self._options, self._world = node, seed, options, world
         self._convert, self._make_gathers = convert, gathers
         self._gathers: Gathers | None = None
         self._executor: Executor = ThreadExecutor()
+        self._development = development
         self._closed = False
         self._process = os.getpid()
         self._running: Running | None = None
@@ -82,7 +87,7 @@ class Loader(Generic[T]):
                 raise
             # A state of a run that began on another number of ranks may be loaded; else `_course` says it.
             return
-        course = Course.steady(make_setup(node, seed, options, world))
+        course = Course.steady(make_setup(node, seed, options, world, images=self._development.backend))
         self._meet(course)
         self._stand(course, Place(0, 0, None, 0))
 
@@ -227,7 +232,15 @@ class Loader(Generic[T]):
         self._check_open()
         check_flags("load_state_dict", new_files=new_files)
         saved = State.read(state)
-        course = resume(self._node, self._seed, self._options, self._world, saved, new_files=new_files)
+        course = resume(
+            self._node,
+            self._seed,
+            self._options,
+            self._world,
+            saved,
+            new_files=new_files,
+            images=self._development.backend,
+        )
         place = _place_of(saved)
         # What is refused leaves the loader as it is: nothing is stopped before all has been asked.
         self._meet(course)
@@ -252,7 +265,9 @@ class Loader(Generic[T]):
             self._halt()
             until = self._course.until(place.epoch)
             pools = self._executor.pools(setup)
-            running = self._running = Running(setup, self._meters, place, until, self._gathers, pools)
+            running = self._running = Running(
+                setup, self._meters, place, until, self._gathers, pools, self._development
+            )
         if not self._clock.started:
             say_left_out(setup)
         iterator = EpochIterator(running, self._clock.start(), self._deliver, self._pass_end, self._give_up)
@@ -286,7 +301,8 @@ class Loader(Generic[T]):
     def stats(self) -> dict[str, Json]:
         """Rows, bytes, busy and waiting seconds of every stage; what limits throughput, and what would help.
 
-        `elapsed_s` is the time between the begin and the end of each `for`.
+        `elapsed_s` is the time between the begin and the end of each `for`; `images` says what makes images, and why;
+        nothing where there are none.
         """
         elapsed = self._clock.elapsed_s
         stages = self._meters.snapshot()
@@ -295,7 +311,7 @@ class Loader(Generic[T]):
             "elapsed_s": round(elapsed, 6), "rows": self._delivered, "epoch": self.epoch, "step": self.step,
             "rows_per_s": round(self._delivered / elapsed, 3) if elapsed else 0.0,
             "errors": self._quarantine.errors, "limited_by": limit, "advice": hint,
-            "stages": cast(Json, stages),
+            "images": list(self._development.says), "stages": cast(Json, stages),
         }  # fmt: skip
 
     def __repr__(self) -> str:

@@ -35,6 +35,7 @@ def render_report(stats: Mapping[str, Json]) -> str:
     if start_s:
         lines.append(f"waited for the first batch: {start_s:.3f} s, not counted above")
     lines.append(f"limited by {stats['limited_by']}: {stats['advice']}")
+    lines += [f"images: {line.strip()}" for line in cast(list[str], stats["images"])]
     if stats["errors"]:
         lines.append(counted(cast(int, stats["errors"]), "bad row"))
     return "\n".join(lines)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import atexit
 import os
 import weakref
-from collections import deque
-from collections.abc import Callable, Generator, Mapping
-from concurrent.futures import Future
+from collections.abc import Generator, Mapping
 from contextlib import closing
-from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -22,7 +19,10 @@ from dataflow.execute.arrow_use import ArrowUse
 from dataflow.execute.assemble import HostBatch
 from dataflow.execute.buffers import BufferPool
 from dataflow.execute.dealt import DealtDriver, DealtPlace
+from dataflow.execute.develop import Development
+from dataflow.execute.finish import Finish
 from dataflow.execute.horizon import Horizon
+from dataflow.execute.incoming import Incoming
 from dataflow.execute.known import KnownDriver
 from dataflow.execute.last_bad import LastBad
 from dataflow.execute.made import Made
@@ -45,7 +45,6 @@ from dataflow.graph.block import BadSample
 
 __all__ = ["Running", "Taken"]
 
-T = TypeVar("T")
 
 # What operators get at a time.
 _RANGE_BYTES, _RANGE_ROWS = 2 << 20, 1024
@@ -76,10 +75,12 @@ class Running:
         until: the epoch that another setup runs, so that this one stops in front of it; None for no end.
         gathers: what ranks exchange numbers over, None for a rank that runs all lanes.
         pools: where its tasks are done; closed with it.
+        development: what makes the images that the plan leaves to be made of batches.
     """
 
     def __init__(
-        self, setup: Setup, meters: Meters, place: Place, until: int | None, gathers: Gathers | None, pools: Pools
+        self, setup: Setup, meters: Meters, place: Place, until: int | None, gathers: Gathers | None,
+        pools: Pools, development: Development,
     ) -> None:  # fmt: skip
         self.setup, self.at = setup, (place.epoch, place.step)
         self._process = os.getpid()
@@ -96,13 +97,15 @@ class Running:
             state = {**setup.base_state, **(place.after or DealtPlace.start(setup.batching.lanes).state())}
             self._ranks = Alone() if gathers is None else Together(gathers, setup.world.size, state)
         self._last = LastBad(place_finder(setup.plan.indexes))
-        self._left_bad: tuple[BadSample, ...] = ()  # behind which no batch follows, because an error does
-        self._made: Made | None = None
-        self._batches: deque[HostBatch] = deque()
+        self._abandoned = False
         self._horizon = Horizon(place.epoch, setup.options.epochs, until)
+        share = -(-setup.batching.batch // setup.world.size)
+        self._developer = development.open(setup.plan, share, setup.options.threads)
+        self._finish = Finish(setup.plan.late_steps, setup.plan.seed, meters)
         self._ahead = Ahead(
             _within(self._horizon, self._driver(place)), self._let_go, min(DEPTH, setup.options.prefetch)
         )
+        self._incoming = Incoming(self._ahead, self._developer, meters)
         _OPEN.add(self)
 
     def _bench(self) -> Bench:
@@ -144,29 +147,25 @@ class Running:
         """
         epoch, step = self.at
         self._horizon.begin(epoch)
-        while not self._batches:
-            made = self._ahead.get() if self._ahead.ready else self._waited_for(self._ahead.get)
-            if not made.ends_epoch:
-                self._batches.extend(self._of(made))
-                self._left_bad = made.left_bad
-                # A batch that was delivered is the user's alone.
-                self._made = replace(made, batches=[])
-            elif made.epoch == epoch:
-                self.at = (epoch + 1, 0)
-                return None
-            # Else it is a mark of the epoch before, whose last batch was the last one asked for.
-        assert self._made is not None
-        batch = self._batches.popleft()
+        found = self._incoming.take(epoch)
+        if found is None:
+            self.at = (epoch + 1, 0)
+            return None
+        batch, made = found
+        if isinstance(batch, BadSample):
+            raise self._last.ends_with(batch)
+        if self.setup.plan.late_steps:
+            batch = self._finish(batch, epoch)
         if batch.replaced is not None:
             batch = batch.with_bad((*batch.bad, *self._mended.found_in(epoch, batch)))
         steps = self.setup.steps
-        last = bool(self._made.last) if steps is None else step + 1 == steps.count
+        last = bool(made.last) if steps is None else step + 1 == steps.count
         self.at = (epoch + 1, 0) if last else (epoch, step + 1)
-        return Taken(batch, epoch, step, self._made.after, last)
+        return Taken(batch, epoch, step, made.after, last)
 
     def bad_behind(self, error: BaseException) -> list[BadSample]:
         """The bad rows that no batch reports, because the run has ended: with the error of one, or without a batch."""
-        return [*self._left_bad, *self._last.ended_by(error)]
+        return [*self._incoming.left_bad, *self._last.ended_by(error)]
 
     def check_caller(self) -> None:
         """Refuse a caller that this itself has called: it would wait for itself.
@@ -180,25 +179,23 @@ class Running:
                 hint="iterate another loader, or the same one outside of the pipeline",
             )
 
-    def _of(self, made: Made) -> list[HostBatch]:
-        """Batches that are made or still in the making."""
-        if not isinstance(made.batches, Future):
-            return made.batches
-        return made.batches.result() if made.batches.done() else self._waited_for(made.batches.result)
-
-    def _waited_for(self, made: Callable[[], T]) -> T:
-        with self._meters.waiting("deliver", first=self._made is None):
-            return made()
-
     def _let_go(self) -> None:
         """What the driver's thread does last."""
         self._pools.close()
         self._streams.close()
         self._memory.close()
+        if self._abandoned:
+            # Else its batches are due still.
+            self._close_developer()
         pa.default_memory_pool().release_unused()
+
+    def _close_developer(self) -> None:
+        if self._developer is not None:
+            self._developer.close()
 
     def abandon(self) -> None:
         """Tell all threads to end, and wait for none. Takes no lock, so that a finalizer may call it."""
+        self._abandoned = True
         self._ahead.abandon()
         if self._ranks is not None:
             self._ranks.abandon()
@@ -214,6 +211,7 @@ class Running:
             self._ranks.close()
         self._pools.close()
         self._ahead.join()
+        self._close_developer()
         self._last.clear()
 
 

@@ -17,6 +17,7 @@ from dataflow.execute.shape import compare_shape, order_shape
 from dataflow.execute.state import State, base_state
 from dataflow.graph.node import BatchSizes, Node, split_at_batch
 from dataflow.index.index import Index
+from dataflow.ops.images.backend import ImageBackend
 from dataflow.options import LoaderOptions, PassOptions, World
 from dataflow.order.batches import Batching, Steps, check_batch, check_length
 from dataflow.order.epoch import EpochOrder
@@ -63,19 +64,16 @@ class Setup:
     @cached_property
     def delivered_schema(self) -> pa.Schema | None:
         """The columns of a batch, where they are known."""
-        schema = self.plan.schema
-        for step in self.plan.batch_steps[1:]:
-            schema = step.infer([schema])
-        return schema
+        return self.plan.delivered_schema
 
 
 def make_setup(
     node: Node, seed: int, options: LoaderOptions, world: World, state: State | None = None,
-    indexes: Mapping[int, Index] | None = None,
+    indexes: Mapping[int, Index] | None = None, images: ImageBackend | None = None,
 ) -> Setup:  # fmt: skip
     """Compile a pipeline for this rank, as it is or as `state` was saved of it.
 
-    `indexes`, by the id() of a source, stand in for the sources' own.
+    `indexes`, by the id() of a source, stand in for the sources' own; `images` makes images behind `batch`.
 
     Raises:
         PlanError: steps, sizes, memory or state do not fit.
@@ -85,7 +83,7 @@ def make_setup(
     windows = None if state is None else state.windows
     tolerant = options.errors.on_error != "raise"
     passes = PassOptions(memory_limit=options.memory_limit, threads=options.threads)
-    plan = compile_plan(node, seed, windows, indexes, tolerant=tolerant, passes=passes)
+    plan = compile_plan(node, seed, windows, indexes, tolerant=tolerant, passes=passes, images=images)
     plan = replace(plan, skips_bad_rows=options.errors.on_error == "skip")
     # Leaving rows out shapes the order; replacing or raising does not.
     skips = "skip" if plan.skips_bad_rows else "keep"

@@ -18,6 +18,7 @@ from recipes import CHANGING, KEEPING, Recipe, Row, delivered, fragments, json_c
 
 import dataflow as flow
 from dataflow.errors import DataflowError, InternalError, PlanError, RankError
+from dataflow.execute.develop import ByKernel
 from dataflow.execute.loader import Loader
 from dataflow.execute.metrics import Meters
 from dataflow.execute.position import Place
@@ -477,7 +478,7 @@ def test_ranks_that_could_exchange_nothing_are_never_run() -> None:
         World(rank=0, size=4),
     )
     with closing(ThreadPools(1, remote=False)) as pools, pytest.raises(InternalError, match="4 ranks"):
-        Running(setup, Meters(), Place(0, 0, None, 0), None, None, pools)
+        Running(setup, Meters(), Place(0, 0, None, 0), None, None, pools, ByKernel())
 
 
 def test_a_state_that_ranks_without_a_group_cannot_share_leaves_a_loader_that_does_not_run() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from connectors.contract import Json
@@ -28,7 +28,7 @@ class Outline:
     """How a pipeline will be read. `steps` are those that were written and those that run, as text.
 
     `ranks` and `memory` are None without a batch step, `windows` and `memory` where columns are not known before
-    functions have run.
+    functions have run. `images` says what makes images, and why; nothing where there are none.
     """
 
     steps: str
@@ -37,6 +37,7 @@ class Outline:
     shuffles: tuple[ShuffleFacts, ...]
     windows: WindowFacts | None
     memory: MemoryFacts | None
+    images: tuple[str, ...] = ()
 
     def fields(self) -> dict[str, Json]:
         """All facts as plain data, for JSON."""
@@ -60,12 +61,16 @@ class Outline:
             yield from _section("order", [*(shuffled or ["no shuffle: file order"]), *self.windows.lines()])
         if self.memory is not None:
             yield from _section("memory", self.memory.lines())
+        if self.images:
+            yield from _section("images", self.images)
 
 
-def outline(node: Node, seed: int, world_size: int, options: LoaderOptions) -> Outline:
+def outline(
+    node: Node, seed: int, world_size: int, options: LoaderOptions, images: Sequence[str] = ()
+) -> Outline:
     """The facts on `world_size` ranks, each with a loader of these options.
 
-    Reads indexes, but no row, and runs no function and no pass of a filter.
+    `images` says what makes images, and why. Reads indexes, but no row, and runs no function and no pass of a filter.
 
     Raises:
         PlanError: the steps do not fit together.
@@ -85,6 +90,7 @@ def outline(node: Node, seed: int, world_size: int, options: LoaderOptions) -> O
         shuffles=() if plan is None else shuffles_of(node, plan),
         windows=None if plan is None else windows_of(plan, None if ranks is None else ranks.lanes),
         memory=memory,
+        images=tuple(images),
     )
 
 
@@ -95,6 +101,6 @@ def _plan(node: Node, seed: int, *, skips_bad_rows: bool) -> Plan | None:
     return replace(compile_plan(node, seed, evaluate=False), skips_bad_rows=skips_bad_rows)
 
 
-def _section(title: str, lines: list[str]) -> Iterator[str]:
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     yield title
     yield from (f"  {line}" for line in lines)

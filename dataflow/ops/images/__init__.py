@@ -3,6 +3,8 @@
 step.py     what all have in common; several of them as one
 form.py     what is known of a column's images beforehand
 canvas.py   what steps do to an image without asking where its pixels are
+frame.py    an image without its pixels
+backend.py, defer.py  images that another backend than the CPU kernel makes, behind `batch`
 follow.py, points.py  which columns follow the images of another one, and those of them that are coordinates
 filters.py, check.py, extra.py, uniform.py  arguments, libraries, and random words as numbers
 alpha.py    which channels are colours

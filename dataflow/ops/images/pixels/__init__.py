@@ -1,6 +1,7 @@
 """What is done to pixels, with OpenCV, libjpeg-turbo, Pillow and torch: loaded where the first image is made.
 
 run.py      steps over the images of a block
+decide.py   what will be done to the images of a block, where another backend does it
 picture.py  one image, read no sooner and no further than it must be
 codec.py    files of images; content.py  what a file is by how it begins
 jpeg.py     JPEG, also at smaller scales; upper_rows.py  without the rows below a part; segments.py  its head

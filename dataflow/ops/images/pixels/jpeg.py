@@ -77,6 +77,11 @@ class Jpeg:
     def size(self) -> tuple[int, int]:
         return turned_size((self._head.height, self._head.width), self._orientation)
 
+    @property
+    def printed(self) -> bool:
+        """Whether its colours are inks."""
+        return self._head.colorspace in _PRINTERS
+
     def read(self, part: Box, least: tuple[int, int] | None) -> tuple[Pixels, Box]:
         factor = self._factor(part, least)
         try:
@@ -106,15 +111,14 @@ class Jpeg:
 
     def _decoded(self, factor: int, rows: int) -> Pixels:
         """All rows of the file, or the first `rows` of them."""
-        printed = self._head.colorspace in _PRINTERS
-        space = "CMYK" if printed else _SPACES[self._mode]
+        space = "CMYK" if self.printed else _SPACES[self._mode]
         pixels = self._upper(factor, rows, space)
         if pixels is None:
             height, width = -(-self._head.height // factor), -(-self._head.width // factor)
             pixels = simplejpeg.decode_jpeg(
                 self._file, space, min_height=height, min_width=width, min_factor=1, strict=True
             )
-        return _from_print(pixels, self._mode) if printed else pixels
+        return _from_print(pixels, self._mode) if self.printed else pixels
 
     def _upper(self, factor: int, rows: int, space: str) -> Pixels | None:
         # To copy the file and to cut it costs two hundredths of decoding it.

@@ -26,7 +26,7 @@ from dataflow.ops.images.pixels.picture import Picture, Stored
 from dataflow.ops.images.pixels.tensor import channels_behind
 from dataflow.order.philox import draws, key_of
 
-__all__ = ["Step", "run_steps"]
+__all__ = ["Step", "files_opened", "planned", "run_steps", "words_of"]
 
 Int64s = npt.NDArray[np.int64]
 UInt32s = npt.NDArray[np.uint32]
@@ -82,17 +82,20 @@ def run_steps(
     draw: Draw,
     out: Values | None,
     companions: Companions,
+    words: Sequence[UInt32s] | None = None,
 ) -> Block:
     """The block with `column` as the steps make it, of type `kind`, and what follows it; what fails is a bad row.
 
-    `out`: where its images go, (rows, *shape); None: memory of its own.
+    `out`: where its images go, (rows, *shape); None: memory of its own. `words`: those of each step, (rows, words),
+    where they were drawn before.
     """
     layout, bfloat16 = _layout(steps, kind), is_bfloat16(kind)
     # Steps on tensors alone find them in the column.
     given = layout if all(step.stage == "tensor" for step in steps) else "HWC"
     opened = list(_opened(steps, block.columns[column], given))
     sizes = np.array([(1, 1) if isinstance(image, Exception) else image.size for image in opened], np.int64)
-    plans = _planned(steps, sizes.reshape(-1, 2), block, draw)
+    drawn = words_of(steps, block, draw) if words is None else words
+    plans = [each.params for each in planned(steps, sizes.reshape(-1, 2), drawn)]
     if out is None and shape_of(kind) is not None:
         out = empty_rows(block.rows, kind)
     made: list[Pixels | None] = []
@@ -136,11 +139,16 @@ def _ragged(kind: Any) -> ImageType:
 def _opened(steps: Sequence[Step], column: Column, layout: Layout) -> Iterator[Source | Exception]:
     """Where the pixels of each row come from, or why there are none; dense rows have this layout."""
     if steps[0].stage == "open":
-        for value in column:
-            yield _file(steps[0], value)
+        yield from files_opened(steps[0], column)
     else:
         for image in pixels_in(column):
             yield Stored(channels_behind(image, layout)) if image is not None else _missing()
+
+
+def files_opened(step: Step, column: Column) -> Iterator[Source | Exception]:
+    """The image in each file of a column, or why there is none."""
+    for value in column:
+        yield _file(step, value)
 
 
 def _missing() -> DataError:
@@ -158,15 +166,19 @@ def _file(step: Step, value: Any) -> Source | Exception:
         return error
 
 
-def _planned(steps: Sequence[Step], sizes: Int64s, block: Block, draw: Draw) -> list[Sequence[Any]]:
-    """What each step will do to each image, by step."""
+def words_of(steps: Sequence[Step], block: Block, draw: Draw) -> list[UInt32s]:
+    """The random words of each step for each row, (rows, words)."""
     ids = np.ascontiguousarray(block.ids.reshape(block.rows, -1)[:, 0])
     subs = 0 if block.ids.ndim == 1 else np.array([sub_number(block, row) for row in range(block.rows)])
+    return [draws(key_of(draw.seed, draw.turn, step.key or ""), ids, step.words, subs) for step in steps]
+
+
+def planned(steps: Sequence[Step], sizes: Int64s, words: Sequence[UInt32s]) -> list[Planned]:
+    """What each step will do to each image of these sizes, by step."""
     plans = []
-    for step in steps:
-        words = draws(key_of(draw.seed, draw.turn, step.key or ""), ids, step.words, subs)
-        params, sizes = step.plan(sizes, words)
-        plans.append(params)
+    for step, drawn in zip(steps, words, strict=True):
+        plans.append(step.plan(sizes, drawn))
+        sizes = plans[-1].sizes
     return plans
 
 

@@ -37,6 +37,7 @@ from dataflow.optimize.place import check_place
 from dataflow.options import MOST_RANKS, OnError
 from dataflow.order.quality import Quality
 from loaders.arguments import Arguments, GivenOptions
+from loaders.backends import Backend
 from loaders.foreign_names import refuse_unknown
 
 if TYPE_CHECKING:
@@ -231,27 +232,31 @@ class Pipeline(ImageVerbs):
 
     def explain(
         self, *, world_size: int | None = None, memory_limit: int | str | None = None,
-        threads: int | None = None, on_error: OnError = "raise",
+        threads: int | None = None, on_error: OnError = "raise", backend: Backend = "auto", device: Any = None,
     ) -> str:  # fmt: skip
         """The steps as written and as the rules have rewritten them, and the facts of `outline`, one a line."""
         facts = self.outline(
-            world_size=world_size, memory_limit=memory_limit, threads=threads, on_error=on_error
-        )
+            world_size=world_size, memory_limit=memory_limit, threads=threads, on_error=on_error,
+            backend=backend, device=device,
+        )  # fmt: skip
         return facts.explained()
 
     def outline(
         self, *, world_size: int | None = None, memory_limit: int | str | None = None,
-        threads: int | None = None, on_error: OnError = "raise",
+        threads: int | None = None, on_error: OnError = "raise", backend: Backend = "auto", device: Any = None,
     ) -> Outline:  # fmt: skip
         """How the pipeline will be read: sources, lane reads, windows, memory; on these ranks, or on `world_size`.
 
-        `memory_limit`, `threads` and `on_error` are those of the loader. Opens the indexes and works out the order of
-        epoch 0. No row is read, and no function or filter is run.
+        `memory_limit`, `threads`, `on_error`, `backend` and `device` are those of the loader. Opens the indexes and
+        works out the order of epoch 0. No row is read, and no function or filter is run.
 
         Raises:
             PlanError: the steps do not fit together, or an argument is wrong.
         """
+        from loaders.dali.choice import choose
+        from loaders.make import check_device
         from loaders.membership import Membership
+        from loaders.output import Output
 
         if world_size is None:
             size = Membership().world().size
@@ -259,9 +264,12 @@ class Pipeline(ImageVerbs):
             said = f"world_size={world_size!r} is no number of ranks."
             hint = f"use a whole number from 1 to {MOST_RANKS:,}"
             size = as_whole(world_size, said, hint=hint, least=1, below=MOST_RANKS + 1)
+        if device is not None:
+            check_device(device)
         return outline(
             self.node, self.seed_value or 0, size,
-            GivenOptions(memory_limit=memory_limit, threads=threads, on_error=on_error).settled(),
+            GivenOptions(memory_limit=memory_limit, threads=threads, on_error=on_error, backend=backend).settled(),
+            choose(backend, self.node, Output(device=device)).lines(self.node),
         )  # fmt: skip
 
     def to_spec(self) -> dict[str, Json]:
@@ -315,6 +323,7 @@ class Pipeline(ImageVerbs):
         threads: int | None = None, prefetch: int | None = None, epochs: int | None = None,
         executor: str = "threads", collate: Collate[Any, Any] | None = None, on_error: OnError = "raise",
         max_errors: int | None = None, quarantine: str | Path | None = None, trace: str | Path | None = None,
+        backend: Backend = "auto",
         output: Literal["torch", "numpy", "arrow"] = "torch", **unknown: Never,
     ) -> RankedLoader[Any]:  # fmt: skip
         """An iterable of batches: dicts of torch tensors or NumPy arrays, or Arrow record batches (`output`).
@@ -332,7 +341,8 @@ class Pipeline(ImageVerbs):
         options = GivenOptions(
             ids=ids, memory_limit=memory_limit, threads=threads, prefetch=prefetch, epochs=epochs,
             executor=executor, on_error=on_error, max_errors=max_errors, quarantine=quarantine, trace=trace,
+            backend=backend,
         ).settled()  # fmt: skip
         membership = Membership(rank=rank, world_size=world_size, mesh=mesh, group=group)
         made = Output(kind=output, device=device, collate=collate)
-        return make_loader(self.node, self.seed_value or 0, options, membership, made)
+        return make_loader(self.node, self.seed_value or 0, options, membership, made, backend)

@@ -4,6 +4,8 @@ arguments.py    what a loader is given, and the options that this means
 make.py         the loader of the kind asked for
 membership.py   which data-parallel rank this process is
 ranked.py       a loader that stays true to its rank
+backends.py     what may make images, by name
+dali/           images made by NVIDIA DALI
 output.py       what users get of a batch
 plain.py        batches as NumPy or Arrow, without torch
 foreign_names.py what arguments of torch's DataLoader are called here

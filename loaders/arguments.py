@@ -14,6 +14,7 @@ from dataflow.byte_sizes import in_bytes
 from dataflow.cores import available_cores
 from dataflow.given import as_path, check_choice
 from dataflow.options import ErrorPolicy, LoaderOptions, OnError, default_memory_limit
+from loaders.backends import Backend, check_backend
 
 __all__ = ["Arguments", "GivenOptions"]
 
@@ -32,6 +33,7 @@ class GivenOptions:
     max_errors: int | None = None
     quarantine: str | Path | None = None
     trace: str | Path | None = None
+    backend: Backend = "auto"
 
     def settled(self) -> LoaderOptions:
         """The options that a loader works with.
@@ -40,6 +42,7 @@ class GivenOptions:
             PlanError: a value is wrong, or does not go with another.
         """
         check_choice("", "executor", self.executor, ["threads"])
+        check_backend(self.backend)
         limit, threads, prefetch = self.memory_limit, self.threads, self.prefetch
         return LoaderOptions(
             memory_limit=default_memory_limit() if limit is None else in_bytes(limit, "memory_limit"),
@@ -73,6 +76,7 @@ class Arguments(TypedDict, total=False):
     max_errors: int | None
     quarantine: str | Path | None
     trace: str | Path | None
+    backend: Backend
 
 
 def _file(name: str, given: str | Path | None) -> Path | None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from connectors.contract import Json
 from dataflow.execute.agree import Gathers
 from dataflow.execute.assemble import HostBatch
+from dataflow.execute.develop import Development
 from dataflow.execute.loader import Loader
 from dataflow.execute.running import Taken
 from dataflow.graph.node import Node
@@ -35,11 +36,11 @@ class RankedLoader(Loader[T]):
     def __init__(
         self, node: Node, seed: int, options: LoaderOptions, membership: Membership,
         convert: Callable[[HostBatch, pa.Schema | None], T],
-        gathers: Callable[[Mapping[str, Json]], Gathers] | None = None,
+        gathers: Callable[[Mapping[str, Json]], Gathers] | None, development: Development,
     ) -> None:  # fmt: skip
         self._watch = Watch()
         self._begins: Begins | None = None
-        super().__init__(node, seed, options, membership.world(), convert, gathers)
+        super().__init__(node, seed, options, membership.world(), convert, gathers, development)
         self._membership = membership
 
     def __iter__(self) -> Iterator[T]:

@@ -69,6 +69,9 @@ def _converted(
 ) -> Any:
     made: Batch = {}
     for name, column in batch.columns.items():
+        if isinstance(column, torch.Tensor):  # images that were made on a GPU
+            made[name] = column
+            continue
         values = dense_or_listed(name, column, batch)
         if isinstance(values, np.ndarray):
             made[name] = _tensor(values, name, schema)

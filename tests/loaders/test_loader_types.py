@@ -82,6 +82,8 @@ def test_who_asks_how_a_loader_would_read_gives_its_arguments_as_to_it(asking: C
     defaults = {field.name: field.default for field in fields(GivenOptions)}
     taken = {**signature(asking, eval_str=True).parameters}
     del taken["self"], taken["world_size"]
-    assert taken.keys() == {"memory_limit", "threads", "on_error"}
+    device = signature(flow.Pipeline.loader, eval_str=True, locals=ON_DEMAND).parameters["device"]
+    assert taken.pop("device") == device
+    assert taken.keys() == {"memory_limit", "threads", "on_error", "backend"}
     for name, argument in taken.items():
         assert (argument.annotation, argument.default) == (declared[name], defaults[name]), name

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from dataflow.execute.assemble import HostBatch
 from dataflow.execute.compile import Plan
+from dataflow.execute.metrics import Meters
 from dataflow.graph.block import BadSample
 from dataflow.ops.images.backend import ImageBackend
 
@@ -49,8 +50,9 @@ class Development(Protocol):
     def says(self) -> Sequence[str]:
         """What makes the images of the pipeline, and why, one fact a line; nothing where it has none."""
 
-    def open(self, plan: Plan, rows: int, threads: int) -> Developer | None:
-        """What makes the images of batches of at most `rows` rows; None where batches are whole as assembled."""
+    def open(self, plan: Plan, rows: int, threads: int, meters: Meters) -> Developer | None:
+        """What makes the images of batches of at most `rows` rows, and counts its time as stage "develop"; None where
+        batches are whole as assembled."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,5 +62,5 @@ class ByKernel:
     says: Sequence[str] = ()
     backend: None = None
 
-    def open(self, plan: Plan, rows: int, threads: int) -> None:
+    def open(self, plan: Plan, rows: int, threads: int, meters: Meters) -> None:
         return None

@@ -10,7 +10,7 @@ from dataflow.wording import counted
 
 __all__ = ["render_report"]
 
-_ORDER = ("order", "read", "arrange", "assemble", "deliver")
+_ORDER = ("order", "read", "arrange", "assemble", "develop", "deliver")
 
 
 def render_report(stats: Mapping[str, Json]) -> str:

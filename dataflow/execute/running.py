@@ -100,7 +100,7 @@ class Running:
         self._abandoned = False
         self._horizon = Horizon(place.epoch, setup.options.epochs, until)
         share = -(-setup.batching.batch // setup.world.size)
-        self._developer = development.open(setup.plan, share, setup.options.threads)
+        self._developer = development.open(setup.plan, share, setup.options.threads, meters)
         self._finish = Finish(setup.plan.late_steps, setup.plan.seed, meters)
         self._ahead = Ahead(
             _within(self._horizon, self._driver(place)), self._let_go, min(DEPTH, setup.options.prefetch)

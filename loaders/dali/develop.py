@@ -12,6 +12,7 @@ import numpy as np
 from dataflow.execute.assemble import HostBatch
 from dataflow.execute.compile import Plan
 from dataflow.execute.develop import DEVELOPING, Developer, Developing
+from dataflow.execute.metrics import Meters
 from dataflow.graph.block import BadSample, Column
 from loaders.dali.backend import DaliImages
 from loaders.dali.darkroom import Darkroom, Exposed
@@ -28,12 +29,12 @@ class DaliDevelopment:
     gpu: int | None
     says: Sequence[str]
 
-    def open(self, plan: Plan, rows: int, threads: int) -> Developer:
+    def open(self, plan: Plan, rows: int, threads: int, meters: Meters) -> Developer:
         """What makes the images of batches of at most `rows` rows, on so many threads."""
         hand_over: HandOver = ToHost() if self.gpu is None else ToGpu(self.gpu)
         kernel = ThreadPoolExecutor(threads, thread_name_prefix="dataflow-images")
         rooms = [Darkroom(step, rows, threads, self.gpu, hand_over, kernel) for step in plan.develops]
-        return _Developer(rooms, kernel, waits=hand_over.waits)
+        return _Developer(rooms, kernel, meters, waits=hand_over.waits)
 
 
 class _Developer:
@@ -41,12 +42,14 @@ class _Developer:
 
     depth = DEVELOPING
 
-    def __init__(self, rooms: Sequence[Darkroom], kernel: ThreadPoolExecutor, *, waits: bool) -> None:
-        self._rooms, self._kernel = rooms, kernel
+    def __init__(
+        self, rooms: Sequence[Darkroom], kernel: ThreadPoolExecutor, meters: Meters, *, waits: bool
+    ) -> None:
+        self._rooms, self._kernel, self._meters = rooms, kernel, meters
         self._waiting = ThreadPoolExecutor(DEVELOPING, thread_name_prefix="dataflow-dali") if waits else None
 
     def begin(self, batch: HostBatch) -> Developing:
-        begun = _Begun(batch, self._rooms, [room.begin(batch) for room in self._rooms])
+        begun = _Begun(batch, self._rooms, [room.begin(batch) for room in self._rooms], self._meters)
         return begun if self._waiting is None else _Waited(self._waiting.submit(begun.result))
 
     def close(self) -> None:
@@ -69,8 +72,17 @@ class _Begun:
     batch: HostBatch
     rooms: Sequence[Darkroom]
     exposed: Sequence[Exposed]
+    meters: Meters
 
     def result(self) -> HostBatch | BadSample:
+        with self.meters.busy("develop") as stage:
+            found = self._developed()
+            if isinstance(found, HostBatch):
+                stage.rows = found.rows
+                stage.bytes = sum(found.columns[room.column].nbytes for room in self.rooms)
+            return found
+
+    def _developed(self) -> HostBatch | BadSample:
         columns: dict[str, Column] = dict(self.batch.columns)
         bad: list[BadSample] = []
         for room, exposed in zip(self.rooms, self.exposed, strict=True):

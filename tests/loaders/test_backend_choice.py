@@ -81,6 +81,10 @@ def test_the_loader_and_its_report_say_it_too(pipe: flow.Pipeline) -> None:
             "DALI on CPUs: backend='dali'; batches stay in host memory", "  image: all steps by DALI",
         ]  # fmt: skip
         assert "\nimages: image: all steps by DALI" in loader.report()
+        stages = loader.stats()["stages"]
+        assert isinstance(stages, dict)
+        assert stages["develop"]["rows"] == 4  # type: ignore[index,call-overload]
+        assert stages["develop"]["bytes"] == 4 * 3 * 64 * 64 * 4  # type: ignore[index,call-overload]
     with source(4).select("label").batch(2).loader() as loader:
         assert loader.stats()["images"] == []
 

@@ -21,10 +21,14 @@ class DaliLoader:
     """
 
     def __init__(self, folder: Path, *, side: int, batch: int, threads: int) -> None:
-        from nvidia.dali import Pipeline, fn, types
-        from nvidia.dali.plugin.pytorch import DALIGenericIterator, LastBatchPolicy
+        import nvidia.dali
+        from nvidia.dali.plugin import pytorch
 
-        pipeline = Pipeline(batch_size=batch, num_threads=threads, device_id=None)
+        # It says of some of its names what they are, and hides the others from type checkers.
+        dali: Any = nvidia.dali
+        plugin: Any = pytorch
+        fn, types = dali.fn, dali.types
+        pipeline = dali.Pipeline(batch_size=batch, num_threads=threads, device_id=None)
         with pipeline:
             files, labels = fn.readers.file(file_root=str(folder), random_shuffle=True, name="files")
             # Decodes no more of a file than the part that is drawn.
@@ -41,11 +45,11 @@ class DaliLoader:
                 mirror=fn.random.coin_flip(),
             )
             pipeline.set_outputs(tensors, labels)
-        self._batches = DALIGenericIterator(
+        self._batches = plugin.DALIGenericIterator(
             [pipeline],
             ["image", "label"],
             reader_name="files",
-            last_batch_policy=LastBatchPolicy.DROP,
+            last_batch_policy=plugin.LastBatchPolicy.DROP,
             auto_reset=True,
         )
 

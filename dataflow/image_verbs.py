@@ -64,14 +64,18 @@ class ImageVerbs(PipelineBase):
     """
 
     def decode_image(
-        self, column: str, mode: Mode = "RGB", *, max_pixels: int = 178_956_970, reduced: bool = True
-    ) -> Self:
+        self, column: str, mode: Mode = "RGB", *, max_pixels: int = 178_956_970, reduced: bool = True,
+        verify: bool = False,
+    ) -> Self:  # fmt: skip
         """Decode files (JPEG, PNG, WebP, GIF, BMP, TIFF) to uint8 images (height, width, channels).
 
         An image of more than `max_pixels` is a bad row. `reduced`: a JPEG that later steps make smaller is decoded at
-        a smaller scale.
+        a smaller scale. `verify`: damage of a JPEG below the part that later steps want is found too, as it always is
+        with `on_error="skip"` and `"replace"`.
         """
-        return self.then(DecodeImage(column=column, mode=mode, max_pixels=max_pixels, reduced=reduced))
+        return self.then(
+            DecodeImage(column=column, mode=mode, max_pixels=max_pixels, reduced=reduced, verify=verify)
+        )
 
     def annotate(
         self, column: str, *, boxes: str | Sequence[str] = (), keypoints: str | Sequence[str] = (),

@@ -168,7 +168,7 @@ CALLS: dict[str, tuple[Callable[[Any], object], tuple[int, ...]]] = {
 KEYED: dict[str, tuple[int, ...]] = {"column": (), "key": (NONE, TEXT)}
 # Of every verb on images, arguments that are right, and of each argument the kinds of values that are.
 IMAGE_VERBS: dict[str, tuple[dict[str, Any], dict[str, tuple[int, ...]]]] = {
-    "decode_image": ({}, {"column": (), "mode": (), "max_pixels": (), "reduced": (FLAG,)}),
+    "decode_image": ({}, {"column": (), "mode": (), "max_pixels": (), "reduced": (FLAG,), "verify": (FLAG,)}),
     "annotate": ({}, {"column": (), "boxes": (), "keypoints": (), "masks": (), "mask_fill": ()}),
     "resize": (
         {"size": 4},

@@ -23,6 +23,7 @@ from dataflow.graph.node import Kept, Node, Selection, Source, split_at_batch, w
 from dataflow.index.index import Index
 from dataflow.ops.images.backend import ImageBackend
 from dataflow.ops.images.defer import DevelopImages, defer_images
+from dataflow.ops.images.verify import verify_images
 from dataflow.ops.read import PinnedSource
 from dataflow.optimize.name_draws import name_batch_draws
 from dataflow.optimize.push_projection import narrow_to
@@ -342,6 +343,8 @@ def compile_plan(
     root = optimize(compiler.prepare(below))
     if evaluate:
         root = compiler.resolve(root)
+    if tolerant:
+        root = verify_images(root)
     compiler.window_rows.clear()
     compiler.window_rows_asked.clear()
     stream = compiler.stream(root)

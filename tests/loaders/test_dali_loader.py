@@ -61,6 +61,25 @@ def test_a_state_of_either_backend_is_one_of_both(pipe: flow.Pipeline) -> None:
             same(from_state(pipe, state, "cpu"), whole["cpu"][stop:], exactly=True)
 
 
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+def test_files_damaged_below_a_crop_are_bad_on_both_backends_in_every_epoch(on_error: Any) -> None:
+    files = [encoded(photograph(number, 200, 250)) for number in range(12)]
+    for number in range(1, 12, 2):
+        at = len(files[number]) * 85 // 100
+        files[number] = files[number][:at] + bytes(100) + files[number][at + 100 :]
+    pipe = flow.from_columns({"image": files}).decode_image("image").random_resized_crop("image", 32).batch(2)
+    found: dict[str, list[Any]] = {}
+    backends: tuple[Any, ...] = ("cpu", "dali")
+    for backend in backends:
+        with pipe.loader(output="numpy", ids=True, backend=backend, on_error=on_error) as loader:
+            epochs = [list(loader) for _ in range(3)]
+        named = "__id__" if on_error == "skip" else "__replaced_by__"
+        found[backend] = [np.concatenate([batch[named] for batch in batches]).tolist() for batches in epochs]
+    assert found["cpu"] == found["dali"]
+    bad = [[row < 0 for row in rows] if on_error == "replace" else rows for rows in found["cpu"]]
+    assert bad[0] == bad[1] == bad[2]
+
+
 def test_a_sample_has_the_same_pixels_whatever_batches_lanes_ranks_and_threads() -> None:
     pipe = trained(source())
 

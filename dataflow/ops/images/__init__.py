@@ -7,6 +7,7 @@ frame.py    an image without its pixels
 backend.py, defer.py  images that another backend than the CPU kernel makes, behind `batch`
 follow.py, points.py  which columns follow the images of another one, and those of them that are coordinates
 filters.py, check.py, extra.py, uniform.py  arguments, libraries, and random words as numbers
+verify.py   files read to their end, so that which rows are bad depends on them alone
 alpha.py    which channels are colours
 augment_policy.py  what trivial_augment and rand_augment have in common
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final, Literal, Self
 
 import pyarrow as pa
 
@@ -34,17 +34,21 @@ class DecodeImage(OneImageStep):
         max_pixels: an image of more is a bad row, found before memory is taken for it.
         reduced: where later steps make a JPEG smaller ("bilinear" or "bicubic"), decode it at 1/2, 1/4 or 1/8 of its
             size first. The part is the same, and the result on photographs within a PSNR of 35 dB.
+        verify: decode a JPEG to its last row also where later steps want upper rows alone, so that damage below them
+            is found. A loader that skips or replaces bad rows does so in any case: which rows are bad must not depend
+            on what is cut out of them.
     """
 
     mode: Mode = "RGB"
     max_pixels: int = 178_956_970
     reduced: bool = True
+    verify: bool = False
     stage: ClassVar[Stage] = "open"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice(self.kind, "mode", self.mode, _CHANNELS)
-        check_flags(self.kind, reduced=self.reduced)
+        check_flags(self.kind, reduced=self.reduced, verify=self.verify)
         if type(self.max_pixels) is not int or self.max_pixels < 1:
             raise PlanError(
                 f"decode_image: max_pixels={self.max_pixels!r}.", hint="give a whole number over 0"
@@ -64,7 +68,12 @@ class DecodeImage(OneImageStep):
     def open(self, file: memoryview) -> Source:
         from dataflow.ops.images.pixels.codec import open_image
 
-        return open_image(file, self.mode, max_pixels=self.max_pixels, reduced=self.reduced)
+        return open_image(
+            file, self.mode, max_pixels=self.max_pixels, reduced=self.reduced, verify=self.verify
+        )
+
+    def verified(self) -> Self:
+        return replace(self, verify=True)
 
 
 def _where_files_are(column: str, kind: Any) -> str:

@@ -84,6 +84,10 @@ class ImageStep(Node):
         # What follows is moved where somebody wants it: nothing else needs it.
         return (None if wanted is None else wanted | {self.column},)
 
+    def verified(self) -> Self:
+        """The step, with files read to their end: which rows are bad is then a matter of the files alone."""
+        return self
+
     def fused(self, below: Node) -> Node | None:
         if not isinstance(below, ImageStep) or below.column != self.column:
             return None
@@ -216,6 +220,9 @@ class ImageChain(ImageStep):
 
     def narrowed(self, wanted: frozenset[str]) -> Self:
         return replace(self, chain=tuple(step.narrowed(wanted) for step in self.chain))
+
+    def verified(self) -> Self:
+        return replace(self, chain=tuple(step.verified() for step in self.chain))
 
     def label(self) -> str:
         return " + ".join(step.label() for step in self.chain)

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import simplejpeg
 from hypothesis import given
 from hypothesis import strategies as st
 from odd_files import exif, jpeg_with, with_exif
 from photographs import encoded, photograph
 
+import dataflow as flow
 from dataflow.errors import DataError
 from dataflow.graph.image_column import Pixels
 from dataflow.ops.images.canvas import Box
@@ -96,3 +98,53 @@ def test_what_a_phone_leaves_in_the_head_hides_no_damage() -> None:
     file = jpeg_with(JPEG, last=0)
     assert upper(file, 50) is None
     assert read(file, Box(0, 0, 20, WIDTH)).shape == (20, WIDTH, 3)
+
+
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+def test_which_rows_are_bad_depends_on_no_crop_where_bad_rows_are_borne(on_error: Any) -> None:
+    files = [
+        damaged_below(number) if number % 2 else encoded(photograph(number, 117, 133)) for number in range(12)
+    ]
+    pipe = flow.from_columns({"image": files}).decode_image("image").random_resized_crop("image", 16).batch(2)
+    with pipe.loader(output="numpy", ids=True, on_error=on_error) as loader:
+        epochs = [list(loader) for _ in range(3)]
+    ids = [np.concatenate([batch["__id__"] for batch in batches]) for batches in epochs]
+    if on_error == "skip":
+        assert [found.tolist() for found in ids] == [list(range(0, 12, 2))] * 3
+    else:
+        stand_ins = [np.concatenate([batch["__replaced_by__"] for batch in batches]) for batches in epochs]
+        assert [np.flatnonzero(found >= 0).tolist() for found in stand_ins] == [list(range(1, 12, 2))] * 3
+
+
+def test_damage_below_the_part_is_found_where_that_is_asked_for() -> None:
+    rows = flow.from_columns({"image": [damaged_below(1)]})
+    with rows.decode_image("image").center_crop("image", 40).batch(1).loader(output="numpy") as loader:
+        assert len(list(loader)) == 1
+    with (
+        rows.decode_image("image", verify=True)
+        .center_crop("image", 40)
+        .batch(1)
+        .loader(output="numpy") as loader,
+        pytest.raises(DataError, match="broken"),
+    ):
+        list(loader)
+
+
+def damaged_below(number: int) -> bytes:
+    """A photograph whose damage lies, and shows itself, below row 90 of 117."""
+    whole = encoded(photograph(number, HEIGHT, WIDTH))
+    at = len(whole) * 9 // 10
+    for seed in range(200):
+        noise = np.random.default_rng(seed).integers(0, 255, 60, np.uint8).tobytes()
+        file = whole[:at] + noise + whole[at + 60 :]
+        if upper(file, 90) is not None and is_broken(file):
+            return file
+    raise AssertionError("no damage is found by the whole decode alone")
+
+
+def is_broken(file: bytes) -> bool:
+    try:
+        simplejpeg.decode_jpeg(file, strict=True)
+    except ValueError as error:
+        return "extraneous" not in str(error)
+    return False

@@ -67,8 +67,10 @@ def jpeg_head(file: memoryview) -> Head | None:
 class Jpeg:
     """The image in a JPEG; pixels that are cut off or damaged make it broken, not grey."""
 
-    def __init__(self, file: memoryview, head: Head, mode: str, *, reduced: bool) -> None:
-        self._file, self._head, self._reduced = file, head, reduced
+    def __init__(
+        self, file: memoryview, head: Head, mode: str, *, reduced: bool, verify: bool = False
+    ) -> None:
+        self._file, self._head, self._reduced, self._verify = file, head, reduced, verify
         own = "L" if head.colorspace == "Gray" else "RGB"
         self._mode = own if mode == "unchanged" else mode
         self._orientation = jpeg_orientation(file)
@@ -122,7 +124,7 @@ class Jpeg:
 
     def _upper(self, factor: int, rows: int, space: str) -> Pixels | None:
         # To copy the file and to cut it costs two hundredths of decoding it.
-        if rows > self._head.height * _MOST_ROWS:
+        if self._verify or rows > self._head.height * _MOST_ROWS:
             return None
         shape = (-(-rows // factor), -(-self._head.width // factor), _CHANNELS[space])
         made = np.empty(shape, np.uint8)

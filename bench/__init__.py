@@ -21,5 +21,6 @@ judge.py     medians, spreads, and whether the bars are met
 machine.py   what the figures were measured on
 report.py    the figures as a table or as JSON
 cli.py       `dataflow bench`
+device_check/   `python -m bench.device_check`, for a machine with a GPU
 demo/        `dataflow demo`
 """

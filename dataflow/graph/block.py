@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from connectors.conform import rows_alone
 from connectors.tensors import to_arrow
 
-__all__ = ["BadSample", "Block", "Column", "as_arrow", "concat_blocks", "joined", "memory_axes"]
+__all__ = ["BadSample", "Block", "Column", "as_arrow", "concat_blocks", "joined", "memory_axes", "own_arrays"]
 
 Int64s = npt.NDArray[np.int64]
 Column = npt.NDArray[np.generic] | Any
@@ -90,6 +90,15 @@ class Block:
 def as_arrow(column: Column) -> pa.Array[Any]:
     """A column as an Arrow array; dense memory is shared."""
     return to_arrow(column) if isinstance(column, np.ndarray) else column
+
+
+def own_arrays(columns: Mapping[str, Column], *, owned: bool, but: Collection[str] = ()) -> dict[str, Column]:
+    """The columns, of which dense ones are copied where they are not `owned`; those named in `but` are left out."""
+    return {
+        name: values if owned or not isinstance(values, np.ndarray) else values.copy(order="K")
+        for name, values in columns.items()
+        if name not in but
+    }
 
 
 def joined(parts: Sequence[Column], *, in_place: bool = False) -> Column:

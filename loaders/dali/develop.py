@@ -7,13 +7,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import numpy as np
-
 from dataflow.execute.assemble import HostBatch
 from dataflow.execute.compile import Plan
 from dataflow.execute.develop import DEVELOPING, Developer, Developing
 from dataflow.execute.metrics import Meters
-from dataflow.graph.block import BadSample, Column
+from dataflow.graph.block import BadSample, Column, own_arrays
 from loaders.dali.backend import DaliImages
 from loaders.dali.darkroom import Darkroom, Exposed
 from loaders.dali.hand_over import HandOver, ToGpu, ToHost
@@ -95,15 +93,9 @@ class _Begun:
             columns[room.column] = found
         if bad:
             return min(bad, key=lambda sample: sample.origin)
-        return _owned(self.batch, columns, [room.column for room in self.rooms])
-
-
-def _owned(batch: HostBatch, columns: dict[str, Column], made: Sequence[str]) -> HostBatch:
-    """The batch with these columns: its images are the user's alone, and what stands beside them shall be as well."""
-    others = {
-        name: values
-        if batch.owned or name in made or not isinstance(values, np.ndarray)
-        else values.copy("K")
-        for name, values in columns.items()
-    }
-    return replace(batch, columns=others, owned=True)
+        # The images are the user's alone, and what stands beside them shall be as well.
+        images = {room.column for room in self.rooms}
+        others = own_arrays(columns, owned=self.batch.owned, but=images)
+        return replace(
+            self.batch, columns={name: others.get(name, columns[name]) for name in columns}, owned=True
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,11 @@ from dataflow.graph.block import BadSample, Block, Column
 from dataflow.graph.calls import bad_row, check_wanted
 from dataflow.graph.draw import Draw
 from dataflow.ops.images.backend import ImageBackend
-from dataflow.ops.images.canvas import Box, Canvas, Image, Source
+from dataflow.ops.images.canvas import Box, Source
 from dataflow.ops.images.frame import Frame
 from dataflow.ops.images.pixels.beside import Beside, Companions
 from dataflow.ops.images.pixels.jpeg import Jpeg
-from dataflow.ops.images.pixels.run import Step, files_opened, planned, run_steps, words_of
+from dataflow.ops.images.pixels.run import Step, change_canvas, files_opened, planned, run_steps, words_of
 from dataflow.ops.images.step import ImageStep
 
 __all__ = ["decide"]
@@ -107,16 +107,11 @@ def _follow(steps: Sequence[Step], size: tuple[int, int], params: Sequence[Any],
     frame = Frame(size)
     for place, (step, param) in enumerate(zip(steps, params, strict=True)):
         if step.stage == "pixels" and step.moves:
-            change = partial(_change, step, param)
+            change = partial(change_canvas, step, param)
             beside_size = frame.size
             change(frame)
             beside.move(place, beside_size, change)
     beside.keep(frame.size)
-
-
-def _change(step: Step, param: Any, canvas: Canvas) -> None:
-    # A step that moves pixels calls nothing but what every canvas has.
-    step.change(cast(Image, canvas), param)
 
 
 def _look_through(image: Source) -> None:

@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 from connectors.bfloat16 import is_bfloat16, rounded, widened
 from connectors.tensors import empty_rows, shape_of
 from dataflow.errors import DataError
-from dataflow.graph.block import BadSample, Block, Column
+from dataflow.graph.block import BadSample, Block, Column, own_arrays
 from dataflow.graph.calls import bad_row, check_wanted, sub_number
 from dataflow.graph.draw import Draw
 from dataflow.graph.image_column import ImageType, Pixels, image_column
@@ -26,7 +26,7 @@ from dataflow.ops.images.pixels.picture import Picture, Stored
 from dataflow.ops.images.pixels.tensor import channels_behind
 from dataflow.order.philox import draws, key_of
 
-__all__ = ["Step", "files_opened", "planned", "run_steps", "words_of"]
+__all__ = ["Step", "change_canvas", "files_opened", "planned", "run_steps", "words_of"]
 
 Int64s = npt.NDArray[np.int64]
 UInt32s = npt.NDArray[np.uint32]
@@ -113,11 +113,11 @@ def run_steps(
             made.append(None)
     images: Column = out if out is not None else image_column(made, _ragged(kind))
     # The images are ours alone, and what stands beside them shall be as well.
-    others = {
-        name: values if block.owned or not isinstance(values, np.ndarray) else values.copy(order="K")
-        for name, values in block.columns.items()
-    }
-    whole = block.with_columns({**others, **companions.written(), column: images}, owned=True)
+    new = {**companions.written(), column: images}
+    others = own_arrays(block.columns, owned=block.owned, but=new)
+    # Columns stay where they stand.
+    columns = {name: others[name] if name in others else new[name] for name in block.columns}
+    whole = block.with_columns({**columns, **new}, owned=True)
     if not bad:
         return whole
     good = np.ones(block.rows, np.bool_)
@@ -205,7 +205,7 @@ def _made(
             before = picture.size
             step.change(picture, param)
             if step.moves:
-                beside.move(place, before, partial(_change, step, param))
+                beside.move(place, before, partial(change_canvas, step, param))
         elif step.stage == "write" and out is not None:
             step.write(picture.pixels(), out)
             written = True
@@ -233,6 +233,7 @@ def _paint(step: Step, tensor: Values, param: Any, *, bfloat16: bool) -> None:
         step.paint(tensor, param)
 
 
-def _change(step: Step, param: Any, canvas: Canvas) -> None:
+def change_canvas(step: Step, param: Any, canvas: Canvas) -> None:
+    """Do a step that moves pixels to anything that moves with them."""
     # A step that moves pixels calls nothing but what every canvas has.
     step.change(cast(Image, canvas), param)

@@ -44,30 +44,46 @@ class Given(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DecideImages(Node):
-    """What is done to the images of a column is decided; the files stay.
+class _Deferred(Node):
+    """A part of what is done to the images of a column.
 
     Fields:
-        chain: the steps, over the same input.
-        done: how many of them the backend does.
-        verify: read each file through, so that a broken one is known in time.
+        chain: all of it, over the same input.
+        done: how many of its steps the backend does.
     """
 
     chain: ImageStep
-    backend: ImageBackend
     done: int
-    verify: bool
-    kind: ClassVar[str] = "decide_images"
     in_specs: ClassVar[bool] = False
 
     @property
     def column(self) -> str:
-        """The column that holds the files."""
+        """The column that holds the files, and in the end the images."""
         return self.chain.column
 
     @property
     def given(self) -> Given:
         return Given.beside(self.column)
+
+    @property
+    def image_type(self) -> Any:
+        """The Arrow type of the images, which is dense."""
+        if self.chain.schema is None:
+            raise InternalError(f"the columns behind {self.label()} are not known.")
+        return self.chain.schema.field(self.column).type
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DecideImages(_Deferred):
+    """What is done to the images of a column is decided; the files stay.
+
+    Fields:
+        verify: read each file through, so that a broken one is known in time.
+    """
+
+    backend: ImageBackend
+    verify: bool
+    kind: ClassVar[str] = "decide_images"
 
     @property
     def traits(self) -> Traits:
@@ -96,33 +112,14 @@ class DecideImages(Node):
         if schema is None:
             raise InternalError(f"the columns behind {self.label()} are not known.")
         beside = Companions.of_block(chain.followers, chain.carried, schema, block, {})
-        return decide(self, schema.field(self.column).type, block, draw, beside)
+        return decide(self, self.image_type, block, draw, beside)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DevelopImages(Node):
+class DevelopImages(_Deferred):
     """The images of a column are made, behind `batch`, of the files and of what was decided for them."""
 
-    chain: ImageStep
-    done: int
     kind: ClassVar[str] = "develop_images"
-    in_specs: ClassVar[bool] = False
-
-    @property
-    def column(self) -> str:
-        """The column that holds the files, and then the images."""
-        return self.chain.column
-
-    @property
-    def given(self) -> Given:
-        return Given.beside(self.column)
-
-    @property
-    def image_type(self) -> Any:
-        """The Arrow type of the images, which is dense."""
-        if self.chain.schema is None:
-            raise InternalError(f"the columns behind {self.label()} are not known.")
-        return self.chain.schema.field(self.column).type
 
     @property
     def traits(self) -> Traits:
